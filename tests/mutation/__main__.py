@@ -3,7 +3,8 @@
 Each mutant of `mutants/*.txt` is put into copies of this process, in which seeds of the machine run, then tests. What
 came of it is added to a file of results, one line each, so that a run can be cut off and goes on where it was, and so
 that several processes can share the work (`--part 0/2` and `--part 1/2`). A mutant that survived runs further seeds with
-each run that asks for more (`--again`). Exits with 1 if one survived.
+each run that asks for more (`--again`). `--record` keeps what is known in the project (`tests.mutation.record`), and
+`--recheck 30` has as many that were found looked for again. Exits with 1 if one survived.
 """
 
 from __future__ import annotations
@@ -12,64 +13,26 @@ import argparse
 import gc
 import json
 import os
+import random
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.mutation.judge import LEVELS, Judge, Verdict, edit_of
+from tests.mutation.judge import LEVELS, Judge, Verdict
 from tests.mutation.mutant import KINDS, ROOT, Mutant, mutants
 from tests.mutation.reach import ALL_TESTS, MARKED
+from tests.mutation.record import RECORD, known_of, read_results, sums, table, write_record
 
 RESULTS = ROOT / "build" / "mutants.jsonl"
-
-
-def read_results(path: Path) -> dict[str, Verdict]:
-    """What is known; of several verdicts on one edit that of the machine counts, then that of tests, then the last."""
-    found: dict[str, Verdict] = {}
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    for line in lines:
-        verdict = Verdict(**json.loads(line))
-        known = found.get(verdict.name)
-        found[verdict.name] = verdict if known is None else verdict.beside(known)
-    return found
-
-
-def known_of(mutant: Mutant, results: dict[str, Verdict]) -> Verdict | None:
-    """What came of this very edit."""
-    found = results.get(mutant.name)
-    return found if found is not None and found.edit == edit_of(mutant) else None
-
-
-def table(chosen: Iterable[Mutant], results: dict[str, Verdict]) -> list[str]:
-    """A row for each mutant, then the sums."""
-    rows = ["| mutant | kind | killed by | plans | s |", "| --- | --- | --- | --- | --- |"]
-    sums: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    for mutant in chosen:
-        verdict = known_of(mutant, results)
-        count = sums[mutant.kind]
-        count["mutants"] += 1
-        if verdict is None:
-            count["not run"] += 1
-            continue
-        fate = "simulator" if verdict.is_simulator else "tests" if verdict.by else "survived"
-        count[fate] += 1
-        count["outside"] += bool(mutant.outside)
-        by = f"{verdict.by}: {verdict.why[:80]}" if verdict.by else "**nothing**"
-        rows.append(f"| {mutant.name} | {mutant.kind} | {by} | {verdict.ran} | {verdict.seconds} |")
-    columns = ("mutants", "simulator", "tests", "survived", "not run", "outside")
-    rows += ["", f"| kind | {' | '.join(columns)} | killed |", "| --- " * 8 + "|"]
-    total: Counter[str] = sum(sums.values(), Counter())
-    for kind, count in (*sums.items(), ("sum", total)):
-        ran = count["mutants"] - count["not run"]
-        share = (count["simulator"] + count["tests"]) / ran if ran else 0.0
-        rows.append(f"| {kind} | {' | '.join(str(count[one]) for one in columns)} | {share:.1%} |")
-    return rows
+FOUND_AGAIN = (
+    0.9  # of those that are looked for again: a plan's run changes with what it comes past
+)
 
 
 def judge_all(
@@ -95,6 +58,19 @@ def judge_all(
             file.write(json.dumps(verdict._asdict()) + "\n")
         by = verdict.by or f"SURVIVED {verdict.ran} plans"
         print(f"{number}/{len(waiting)} {verdict.name}: {by} ({verdict.seconds} s)", flush=True)
+
+
+def recheck(chosen: Sequence[Mutant], results: dict[str, Verdict], count: int) -> bool:
+    """Look again for some that the machine found: whether it finds nearly all."""
+    judge = Judge(0, 60.0, tests="none", kills=Counter(), items=())
+    known = [(one, its) for one in chosen if (its := known_of(one, results)) is not None]
+    found = [(one, its) for one, its in known if its.is_simulator]
+    sample = random.sample(found, min(count, len(found)))
+    missed = [one.name for one, its in sample if not judge.finds_again(one, its)]
+    print(f"{len(sample) - len(missed)} of {len(sample)} mutants were found again", flush=True)
+    for name in missed:
+        print(f"not found: {name}")
+    return len(sample) - len(missed) >= FOUND_AGAIN * len(sample)
 
 
 def with_tests(judging: Callable[[Sequence[pytest.Item]], None]) -> None:
@@ -128,6 +104,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no mutant after these")
     parser.add_argument("--tests", choices=LEVELS, default="all", help="that run after the machine")
     parser.add_argument("--again", action="store_true", help="more seeds for survivors")
+    parser.add_argument("--recheck", type=int, default=0, help="so many that were found, again")
+    parser.add_argument("--record", action="store_true", help="keep what is known, and the page")
     parser.add_argument("--report", action="store_true", help="only print what is known")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
@@ -139,7 +117,12 @@ def main() -> None:
         and (arguments.kind in (None, one.kind))
         and (not arguments.names or any(re.search(name, one.name) for name in arguments.names))
     ]
-    results = read_results(arguments.results)
+    results = read_results(RECORD, arguments.results)
+    if arguments.record:
+        write_record(mutants(), results)
+        return
+    if arguments.recheck:
+        sys.exit(not recheck(chosen, results, arguments.recheck))
     if not arguments.report:
         for one in chosen:
             one.applied()
@@ -151,14 +134,13 @@ def main() -> None:
                 is_found = known.is_simulator or (is_found and bool(one.outside))
             if known is None or (arguments.again and not is_found):
                 waiting.append(one)
-        known = {one.name: known_of(one, results) for one in waiting}
-        waiting.sort(key=lambda one: verdict.ran if (verdict := known[one.name]) else 0)
+        waiting.sort(key=lambda one: its.ran if (its := known_of(one, results)) else 0)
         if arguments.tests == "none":
             gc.freeze()
             judge_all(waiting, results, arguments)
         else:
             with_tests(partial(judge_all, waiting, results, arguments))
-    for row in table(chosen, results):
+    for row in (*table(chosen, results), "", *sums(chosen, results)):
         print(row)
     verdicts = [known_of(one, results) for one in chosen]
     sys.exit(any(verdict is not None and not verdict.by for verdict in verdicts))

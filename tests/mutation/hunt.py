@@ -18,7 +18,7 @@ from tests.mutation.plans import plan_by
 from tests.simulation.machine.branches import MOST, Branches
 from tests.simulation.machine.run import Plan, run
 
-PLAN_S = 60  # of a processor
+PLAN_S = 15  # of a processor: a plan and its copies need 0.3 s
 
 
 class Found(NamedTuple):
@@ -53,11 +53,11 @@ def attempt(plan: Plan, branches: Branches | None = None) -> str:
     return ""
 
 
-def hunt(names: Sequence[str], seconds: float) -> Found:
-    """Run the plans of these names for so many seconds of a processor."""
+def hunt(names: Sequence[str], seconds: float, copies: int = MOST) -> Found:
+    """Run the plans of these names for so many seconds of a processor, each with so many copies."""
     for number, name in enumerate(names, start=1):
         plan = plan_by(name)
-        branches = Branches(plan.seed, MOST)
+        branches = Branches(plan.seed, copies)
         setattr(builtins, MET, branches.met)
         reason = attempt(plan, branches)
         if reason:

@@ -27,6 +27,7 @@ from tests.mutation.mutant import ROOT, Mutant
 from tests.mutation.plans import directed, drawn, drawn_as, keep, kept
 from tests.mutation.reach import Reach
 from tests.mutation.swapped import put_in
+from tests.simulation.machine.branches import MOST
 
 CPU_S = 400
 WALL_S = 1200.0
@@ -45,7 +46,7 @@ class Verdict(NamedTuple):
     ran: int  # plans of the machine, in all
     seconds: float
     tested: str  # which tests have run, too: none, own, all
-    considered: int = 0  # plans that were drawn: run, or known not to come past it
+    tried: tuple[str, ...] = ()  # plans that it survived, so that they are not run again
 
     @property
     def is_simulator(self) -> bool:
@@ -62,8 +63,8 @@ class Verdict(NamedTuple):
             else self
         )
         tested = max(self.tested, known.tested, key=LEVELS.index)
-        considered = max(self.considered, known.considered)
-        return best._replace(ran=max(self.ran, known.ran), tested=tested, considered=considered)
+        tried = tuple(dict.fromkeys((*known.tried, *self.tried)))
+        return best._replace(ran=max(self.ran, known.ran), tested=tested, tried=tried)
 
 
 def edit_of(mutant: Mutant) -> str:
@@ -94,47 +95,59 @@ class Judge:
     def verdict(self, mutant: Mutant, known: Verdict | None) -> Verdict:
         """Find it if it can be found; `known` is what came of it before. Raises NotApplicable."""
         began = time.monotonic()
-        ran, considered = (known.ran, known.considered) if known is not None else (0, 0)
+        tried = known.tried if known is not None else ()
         tested = known.tested if known is not None else "none"
         by = why = ""
         if not mutant.outside and self._count:
-            found, considered = self._hunt(mutant, considered)
+            found, tried = self._hunt(mutant, tried)
             by, why = found.by, found.why
-            ran += found.ran
         if not by and LEVELS.index(self._tests) > LEVELS.index(tested):
             by, why = self._test(mutant)
             tested = self._tests
         seconds = round(time.monotonic() - began, 1)
-        return Verdict(mutant.name, edit_of(mutant), by, why, ran, seconds, tested, considered)
+        ran = len(tried)
+        return Verdict(mutant.name, edit_of(mutant), by, why, ran, seconds, tested, tried)
+
+    def finds_again(self, mutant: Mutant, known: Verdict) -> bool:
+        """Whether the plan that found it finds it still, or another that found some."""
+        names = [known.by] if known.by.startswith(("kept ", "failed ")) else []
+        names += [name for name in directed(mutant.name, self._kills) if name not in names]
+        work = partial(hunt, names, self._seconds, copies_for(mutant))
+        found = _apart(mutant, work, has_edit=True)
+        return bool(found.by) and self._holds(mutant, names[found.ran - 1])
 
     # -- the machine ----------------------------------------------------------------------------------------------
 
-    def _hunt(self, mutant: Mutant, considered: int) -> tuple[Found, int]:
-        """Try plans; gives how many of those that are drawn have been considered, too."""
+    def _hunt(self, mutant: Mutant, tried: Sequence[str]) -> tuple[Found, tuple[str, ...]]:
+        """Try plans that were not tried before; gives all that have been, too."""
         kept.cache_clear()  # other judges keep some meanwhile
-        waiting = list(drawn(0, self._count))
-        place = {name: at for at, name in enumerate(waiting, start=1)}
-        first = directed(mutant.name, self._kills)
-        if considered:
-            first = [name for name in first if name.startswith("kept ")]
-        names = [*first, *waiting[considered:]]
+        first, waiting = directed(mutant.name, self._kills), list(drawn(0, self._count))
         as_drawn = {name: drawn_as(name) for name in first}
+        names = [name for name in (*first, *waiting) if name not in tried]
         met = set(self._reach.comes_past(mutant, [as_drawn.get(name, name) for name in names]))
         names = [name for name in names if as_drawn.get(name, name) in met]
-        ran = 0
+        run = list(tried)
         while names:
-            found = _apart(mutant, partial(hunt, names, self._seconds), has_edit=True)
-            ran += found.ran
-            tried, names = names[: found.ran], names[found.ran :]
-            considered = max([considered, *(place.get(name, 0) for name in tried)])
+            work = partial(hunt, names, self._seconds, copies_for(mutant))
+            found = _apart(mutant, work, has_edit=True)
+            last = names[found.ran - 1]
+            run += names[: found.ran]
+            names = names[found.ran :]
             if not found.by:
                 break
-            if not _apart(mutant, partial(hunt, [found.by], self._seconds), has_edit=False).by:
-                if found.by in place:
-                    keep(found.by, mutant.name)
-                self._kills[found.by] += 1
-                return found._replace(ran=ran), considered
-        return Found(ran, "", ""), considered if names else self._count
+            if self._holds(mutant, last):
+                by = found.by
+                if by in waiting:
+                    keep(by, mutant.name)
+                    by = f"kept {mutant.name}"
+                self._kills[by] += 1
+                return found._replace(by=by), tuple(run)
+        return Found(len(run), "", ""), tuple(run)
+
+    def _holds(self, mutant: Mutant, name: str) -> bool:
+        """Whether a plan does not fail without the mutant."""
+        work = partial(hunt, [name], self._seconds, copies_for(mutant))
+        return not _apart(mutant, work, has_edit=False).by
 
     # -- the tests ------------------------------------------------------------------------------------------------
 
@@ -154,6 +167,11 @@ class Judge:
                 return found.by, "a test fails"
             chosen = chosen[found.ran :]
         return "", ""
+
+
+def copies_for(mutant: Mutant) -> int:
+    """Copies of a run that lose their power: what they leave matters to promises, and each costs a third of a run."""
+    return MOST if mutant.kind == "durability" else 1
 
 
 def run_tests(items: Sequence[pytest.Item]) -> Found:
@@ -201,7 +219,7 @@ def _apart(mutant: Mutant, work: Callable[[], Found], *, has_edit: bool) -> Foun
         if not text:
             os.kill(copy, signal.SIGKILL)
     os.waitpid(copy, 0)
-    return Found(*json.loads(text)) if text else Found(1, START, "it does not end")
+    return Found(*json.loads(text)) if text else Found(1, "", "it did not end in time")
 
 
 def own_tests(path: str) -> tuple[str, ...]:

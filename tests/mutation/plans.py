@@ -1,7 +1,7 @@
 """The plans of the simulated machine by name, in the order in which they are tried on a mutant.
 
 `seed 5` and `fault 5` are drawn (without and with failing calls), `focus 5` does much of one thing, `failed 3` is a line of failing_plans.jsonl, and
-`kept 3` one of tests/mutation/plans.jsonl: each of those found the mutant that it is named after, when no other did.
+`kept NAME` one of tests/mutation/plans.jsonl: each of those found the mutant that it is named after, when no other did.
 A plan is kept whole, so that it stays what it was when the way in which seeds are drawn changes. State: none but that file.
 """
 
@@ -23,9 +23,9 @@ KEPT = Path(__file__).with_name("plans.jsonl")
 
 
 @cache
-def kept() -> tuple[tuple[Plan, str], ...]:
-    """Plans, each with the name of the mutant that it found."""
-    return tuple(plans_of(KEPT)) if KEPT.exists() else ()
+def kept() -> dict[str, Plan]:
+    """Plans by the mutant that they found."""
+    return {mutant: plan for plan, mutant in plans_of(KEPT)} if KEPT.exists() else {}
 
 
 @cache
@@ -38,7 +38,7 @@ def plan_by(name: str) -> Plan:
     """The plan of a name."""
     kind, _, number = name.partition(" ")
     if kind == "kept":
-        return kept()[int(number)][0]
+        return kept()[number]
     if kind == "failed":
         return failed()[int(number)]
     if kind == "focus":
@@ -64,6 +64,7 @@ def focused(number: int) -> Plan:
     return replace(plan, limits=limits, steps=steps, has_damage=is_damaged or plan.has_damage)
 
 
+@cache
 def drawn_as(name: str) -> str:
     """The name of a kept plan where it would still be drawn like that, else its own."""
     if not name.startswith("kept "):
@@ -90,7 +91,7 @@ def drawn(first: int, count: int) -> Iterator[str]:
 
 def directed(mutant: str, kills: Counter[str]) -> list[str]:
     """What is tried before any that is drawn: the mutant's own plan, those that found most, those that failed once."""
-    names = [f"kept {number}" for number in range(len(kept()))]
-    own = [name for name, (_, reason) in zip(names, kept(), strict=True) if reason == mutant]
+    names = [f"kept {found}" for found in kept()]
+    own = [name for name in names if name == f"kept {mutant}"]
     others = sorted((name for name in names if name not in own), key=lambda name: -kills[name])
     return [*own, *others, *(f"failed {number}" for number in range(len(failed())))]

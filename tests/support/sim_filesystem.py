@@ -70,10 +70,15 @@ class _Inode:
             _apply(self.durable, operation)
         self.pending.clear()
 
-    def after_cut(self, rng: random.Random, sector: int = SECTOR) -> _Inode:
-        """Give what is found after a power cut; writes may be torn at so many octets."""
+    def after_cut(
+        self, rng: random.Random, sector: int = SECTOR, keeps: bool | None = None
+    ) -> _Inode:
+        """Give what is found after a power cut; writes may be torn at so many octets.
+
+        `keeps`: whether all that was not synced is there, or nothing of it; None: any part.
+        """
         found = _Inode(bytes(self.durable))
-        fate = rng.random()
+        fate = rng.random() if keeps is None else 0.5 * keeps
         if fate < 0.3:
             return found
         chosen = list(self.pending)
@@ -382,21 +387,27 @@ class SimFileSystem:
         if failed is not None:
             raise failed[0]
 
-    def cut(self, rng: random.Random) -> Self:
-        """Give the file system as found after a power cut now."""
+    def cut(
+        self, rng: random.Random, *, names: bool | None = None, contents: bool | None = None
+    ) -> Self:
+        """Give the file system as found after a power cut now.
+
+        `names`, `contents`: whether all of them that were not synced are there, or none; None: any part of them.
+        """
         found = self._another()
         found.failed, found.resynced = self.failed, self.resynced
-        if self.strict:
+        if names is not None:
+            kept = self._pending if names else []
+        elif self.strict:
             kept = [link for link in self._pending if rng.random() < 0.5]
         else:
             kept = self._pending[: rng.randint(0, len(self._pending))]
-        names = self._found_names(rng, kept)
         inodes: dict[int, _Inode] = {}
-        for path, entries in names.items():
+        for path, entries in self._found_names(rng, kept).items():
             target: dict[str, _Inode] = {}
             for name, inode in entries.items():
                 if id(inode) not in inodes:
-                    inodes[id(inode)] = inode.after_cut(rng, self.sector)
+                    inodes[id(inode)] = inode.after_cut(rng, self.sector, contents)
                 target[name] = inodes[id(inode)]
             found._names[path] = target
             found._durable_names[path] = dict(target)

@@ -23,6 +23,8 @@ from typing import Any
 
 import greenlet
 
+from burrowmq.storage import real_time
+
 BEGAN_S = 1_700_000_000.0
 _NAMES = ("threading", "queue", "time")
 _PACKAGES = ("burrowmq.storage.", "burrowmq.broker.")
@@ -133,13 +135,15 @@ class SimThreads:
     def in_place(self) -> Iterator[None]:
         """Every module of store and broker that has been loaded sees these instead of the real ones."""
         changed: list[tuple[Any, str, Any]] = []
-        real = {name: sys.modules[name] for name in _NAMES}
+        real = {name: [sys.modules[name]] for name in _NAMES}
+        real["time"].append(real_time)
         for name, module in list(sys.modules.items()):
             if not name.startswith(_PACKAGES):
                 continue
             for word in _NAMES:
-                if module.__dict__.get(word) is real[word]:
-                    changed.append((module, word, real[word]))
+                was = module.__dict__.get(word)
+                if any(was is one for one in real[word]):
+                    changed.append((module, word, was))
                     setattr(module, word, getattr(self, word))
         try:
             yield

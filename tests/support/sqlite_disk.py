@@ -24,6 +24,7 @@ from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import PowerCut, SimFile, SimFileSystem
 
 _NUMBERS = itertools.count()
+OPEN_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
 _NAMED_DURABLY = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
 _OPERATIONAL = frozenset(
     {
@@ -46,7 +47,9 @@ class DiskConnection:
     def __init__(self, path: str, vfs: DiskVFS) -> None:
         self._vfs = vfs
         with vfs.as_sqlite3():
-            self._connection = apsw.Connection(path, vfs=vfs.name)
+            # Without SQLite's own lock: a copy of the process that is made within one of its calls to the disk is not
+            # the thread that holds it, and would wait for ever.
+            self._connection = apsw.Connection(path, flags=OPEN_FLAGS, vfs=vfs.name)
             self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:

@@ -1,8 +1,9 @@
 """Further ends of one run: the process is copied, the machine goes off in the copy, and what a start finds there is audited.
 
-The run itself goes on as if nothing had happened, so that one run shows what a power cut would leave at dozens of its
-calls to the disk, for a tenth of the price of as many runs. Where they lie one generator says, which the run does not
-draw from. `met` says that something of interest is under way: copies are made behind such moments, fewer with each.
+The run itself goes on as if nothing had happened, so that one run shows what a power cut would leave at some of its
+calls to the disk, for a third of the price of as many runs. Where they lie one generator says, which the run does not
+draw from: over the whole of a run, whose later moments have more to lose. `met` says that something of interest is
+under way: copies are made behind such moments.
 
 State owned: how many copies were made, what the first that failed said. Called by `tests.simulation.machine.run`.
 Invariant: a copy ends in `finish`, and nothing of it but its reason reaches the run.
@@ -10,16 +11,21 @@ Invariant: a copy ends in `finish`, and nothing of it but its reason reaches the
 
 from __future__ import annotations
 
+import bisect
 import gc
 import os
 import random
+import select
 import signal
 
 MOST = 5  # copies of one run
 WINDOW = 24  # calls to the disk behind a moment of interest
-SHARE = 0.3  # of these calls
-SHARE_ELSEWHERE = 0.004
-COPY_S = 20  # of a processor
+SHARE_ELSEWHERE = 0.004  # of other calls
+# What a cut leaves of names and of contents that were not synced (all, none, any part): a sync that was left out shows
+# best where nothing of it is left, a wrong order where one is there and the other is not.
+CUTS = ((None, None), (None, None), (False, False), (False, False), (True, False), (False, True))
+COPY_S = 10  # of a processor
+WALL_S = 300.0  # a copy that waits for what cannot happen uses no processor
 
 
 class Branches:
@@ -32,30 +38,42 @@ class Branches:
         self.reason = ""
         self.rng = random.Random(f"branches {seed}")
         self.copies = 0
-        self._most = most
-        self._window = 0
-        self._windows = 0
+        self._moments = sorted(self.rng.random() for _ in range(most))
+        self._due = 0  # copies, so far into the run
+        self._countdown = 0  # calls to the disk until the next one
         self._pipe = -1
+
+    def begin(self, share: float) -> None:
+        """A step of the run begins; so much of the run is over."""
+        self.is_open = True
+        self._due = bisect.bisect(self._moments, share)
+
+    @property
+    def _may_copy(self) -> bool:
+        return self.is_open and self.copies < self._due and not (self.is_copy or self.reason)
 
     def met(self) -> None:
         """Something of interest is under way."""
-        if self._window or self.copies >= self._most or self.is_copy:
-            return
-        self._windows += 1
-        if self.rng.random() < 3 / (2 + self._windows):
-            self._window = WINDOW
+        if not self._countdown and self._may_copy:
+            self._countdown = 1 + int(WINDOW * self.rng.random() ** 2)
 
     def at_call(self, start: int) -> bool:
         """Whether the power goes before this call to the disk: this is a copy then."""
-        if self.copies >= self._most or not self.is_open or self.is_copy or self.reason:
+        if not self._may_copy:
             return False
-        share = SHARE if self._window else SHARE_ELSEWHERE
-        self._window = max(0, self._window - 1)
-        if self.rng.random() >= share:
+        if self._countdown:
+            self._countdown -= 1
+            if self._countdown:
+                return False
+        elif self.rng.random() >= SHARE_ELSEWHERE:
             return False
         self.copies += 1
         self.start = start
         return self._fork(self.rng.random())
+
+    def cut(self) -> tuple[bool | None, bool | None]:
+        """What a cut leaves of names and contents that were not synced."""
+        return self.rng.choice(CUTS) if self.is_copy else (None, None)
 
     def _fork(self, seed: float) -> bool:
         read, write = os.pipe()
@@ -70,7 +88,10 @@ class Branches:
             return True
         os.close(write)
         with os.fdopen(read, "rb") as pipe:
-            self.reason = pipe.read().decode()
+            if select.select([pipe], [], [], WALL_S)[0]:
+                self.reason = pipe.read().decode()
+            else:
+                os.kill(copy, signal.SIGKILL)
         _, status = os.waitpid(copy, 0)
         if status and not self.reason:
             self.reason = f"a start does not end within {COPY_S} s"

@@ -352,7 +352,11 @@ class Machine:
         self.node = None
         old = self.disk
         old.cut_before = None
-        self.disk = old.cut(self.rng) if is_power else old.process_killed()
+        if is_power:
+            names, contents = self.branches.cut()
+            self.disk = old.cut(self.rng, names=names, contents=contents)
+        else:
+            self.disk = old.process_killed()
         old.is_off = True
         self.threads.kill()
 

@@ -31,6 +31,7 @@ from tests.support.sim_filesystem import PowerCut
 from tests.support.sim_threads import Stuck
 from tests.support.wire_client import method_bytes
 
+LOSSES = frozenset({"record_lost", "message_set_aside", "index_unreadable", "compaction_failed"})
 STORMS = 0.25  # of the runs
 SQLITE = 0.2
 NEAR = 256  # what stands in a record before its body
@@ -201,13 +202,15 @@ class Run:
         with self.machine.running():
             self._start()
             self._begin()
-            for name, seed in self.plan.steps:
+            for number, (name, seed) in enumerate(self.plan.steps, start=1):
+                self.machine.branches.begin(number / len(self.plan.steps))
                 self.rng = random.Random(seed)
                 self.machine.rng.seed(seed + 1)
                 self._take(name)
             self._heal()
             self._end_well()
         self._check_scrubber()
+        self._check_reports()
         self.result.switches = self.machine.threads.switches
         self.result.met = self.machine.met
         self.result.publications = len(self.model.publications)
@@ -218,11 +221,24 @@ class Run:
         """What nobody damaged, and no failed sync took, the scrubber has not found damaged."""
         passes = self.machine.observer.named("scrub_finished")
         self.result.operations["scrub"] += len(passes)
-        if self.plan.has_damage or self.machine.has_failed:
+        if self._may_be_damaged:
             return
         found = sum(each[1] for each in passes)
         if found:
             raise Violation(f"the scrubber set {found} messages aside that nobody damaged")
+
+    @property
+    def _may_be_damaged(self) -> bool:
+        """Whether something may be damaged: by the disk, or by a sync of it that failed."""
+        return self.plan.has_damage or self.machine.has_failed
+
+    def _check_reports(self) -> None:
+        """Nothing is reported as lost or damaged that nobody damaged, on a disk that has not failed."""
+        if self._may_be_damaged:
+            return
+        for name, arguments in self.machine.observer.events:
+            if name in LOSSES:
+                raise Violation(f"{name} was reported: {arguments}")
 
     def _take(self, name: str) -> None:
         self.result.operations[name] += 1
@@ -230,7 +246,6 @@ class Run:
         self.note(name)
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
         branches = self.machine.branches
-        branches.is_open = True
         try:
             getattr(self, f"do_{name}")()
             self._move(self.rng.choice((0, 0, 1, 3, 10, 40)))
@@ -372,6 +387,7 @@ class Run:
             self.auditor.look(is_exact=False, is_after_power_cut=is_power)
         except PowerCut:
             raise AssertionError("the power is not to go now") from None
+        self._check_reports()
 
     def _look_for_failure(self) -> None:
         """A node whose store has failed ends, and another process takes over."""

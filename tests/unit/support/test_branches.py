@@ -8,7 +8,6 @@ from tests.simulation.machine.run import plan_of, run
 
 def test_a_run_with_copies_is_the_run_without() -> None:
     branches = Branches(3, MOST)
-    branches.met()
     assert run(plan_of(3), branches) == run(plan_of(3))
     assert 0 < branches.copies <= MOST
     assert not branches.reason
@@ -16,7 +15,7 @@ def test_a_run_with_copies_is_the_run_without() -> None:
 
 def test_a_copy_tells_why_it_failed_and_is_the_last() -> None:
     branches = Branches(3, MOST)
-    branches.is_open = True
+    branches.begin(1.0)
     branches.met()
     for _ in range(1000):
         if branches.at_call(1):
@@ -28,6 +27,6 @@ def test_a_copy_tells_why_it_failed_and_is_the_last() -> None:
 def test_nothing_is_copied_where_the_power_may_not_go() -> None:
     branches, none = Branches(3, MOST), Branches(3)
     branches.met()
-    none.is_open = True
+    none.begin(1.0)
     assert not any(branches.at_call(1) or none.at_call(1) for _ in range(1000))
     assert branches.copies == none.copies == 0

@@ -33,6 +33,24 @@ def test_a_directory_is_there_for_good_when_its_parent_was_synced() -> None:
     assert found(disk) == {("/a/b/f",)}
 
 
+def test_a_cut_may_leave_nothing_that_was_not_synced_or_only_names_or_only_contents() -> None:
+    disk = MachineDisk(strict=True)
+    disk.mkdir("/a")
+    disk.fsync_dir("/")
+    written(disk, "/a/old", b"old")
+    file = disk.open("/a/old")
+    file.pwrite(b"new", 0)
+    disk.create("/a/f").pwrite(b"x", 0)
+    for seed in range(10):
+        left = [
+            disk.cut(random.Random(seed), names=names, contents=contents)
+            for names, contents in ((False, False), (True, False), (False, True), (True, True))
+        ]
+        assert [one.exists("/a/f") for one in left] == [False, True, False, True]
+        assert [one.content("/a/old") for one in left] == [b"old", b"old", b"new", b"new"]
+        assert [one.content("/a/f") for one in left if one.exists("/a/f")] == [b"", b"x"]
+
+
 def test_a_journal_keeps_the_order_of_directories() -> None:
     disk = MachineDisk(strict=False)
     disk.mkdir("/a")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,9 +17,11 @@ import pytest
 
 from burrowmq.storage.names import parse_names
 from tests.mutation.hunt import hunt
+from tests.mutation.judge import Verdict, edit_of
 from tests.mutation.mutant import LISTS, MET, ROOT, Mutant, NotApplicable, mutants, parsed
 from tests.mutation.plans import directed, drawn, drawn_as, failed, kept, plan_by
 from tests.mutation.reach import IMPORT, Reach, lines_of
+from tests.mutation.record import PAGE, RECORD, known_of, page, read_results, sums, table
 from tests.simulation.machine.run import plan_of
 
 MUTANTS = mutants()
@@ -81,25 +84,72 @@ def test_plans_go_by_their_names() -> None:
     assert plan_by("seed 3") == plan_of(3)
     assert plan_by("fault 3") == plan_of(3, may_fail=True)
     assert plan_by("failed 1") == failed()[1]
-    assert plan_by("kept 0") == kept()[0][0]
-    assert plan_by(drawn_as("kept 0")) == kept()[0][0]
+    name, plan = next(iter(kept().items()))
+    assert plan_by(f"kept {name}") == plan
+    assert plan_by(drawn_as(f"kept {name}")) == plan
     assert drawn_as("seed 3") == "seed 3"
 
 
 def test_a_mutants_own_plan_comes_first_then_those_that_found_most() -> None:
-    names = [mutant for _, mutant in kept()]
-    own = [f"kept {at}" for at, name in enumerate(names) if name == names[-1]]
-    found = directed(names[-1], Counter({"kept 1": 2, "kept 0": 1}))
-    assert found[: len(own)] == own
-    assert sorted(found) == sorted(
-        [*(f"kept {at}" for at in range(len(names))), *found[len(names) :]]
-    )
-    others = [name for name in ("kept 1", "kept 0") if name not in own]
-    assert found[len(own) :][: len(others)] == others
+    first, second, *_, last = names = list(kept())
+    found = directed(last, Counter({f"kept {second}": 2, f"kept {first}": 1}))
+    assert found[:3] == [f"kept {one}" for one in (last, second, first)]
+    assert sorted(found[: len(names)]) == sorted(f"kept {one}" for one in names)
+    assert found[len(names) :] == [f"failed {at}" for at in range(len(failed()))]
 
 
 def test_kept_plans_are_of_mutants_that_are_there() -> None:
-    assert {mutant for _, mutant in kept()} <= {one.name for one in MUTANTS}
+    assert kept().keys() <= {one.name for one in MUTANTS}
+
+
+def test_a_verdict_counts_for_its_edit_and_what_the_machine_found_counts_most(
+    tmp_path: Path,
+) -> None:
+    mutant = MUTANTS[0]
+    survived = Verdict(mutant.name, edit_of(mutant), "", "", 7, 1.0, "none", ("seed 1",))
+    by_test = survived._replace(by="tests/a.py::test", tested="all", tried=("seed 2",))
+    by_plan = survived._replace(by="failed 1", why="lost [1] | 2", ran=1, tried=())
+    path = tmp_path / "verdicts.jsonl"
+    lines = [json.dumps(one._asdict()) + "\n" for one in (survived, by_plan, by_test)]
+    path.write_text("".join(lines))
+    results = read_results(tmp_path / "none", path)
+    found = known_of(mutant, results)
+    assert found is not None
+    assert (found.by, found.tested, found.ran) == ("failed 1", "all", 7)
+    assert set(found.tried) == {"seed 1", "seed 2"}
+    assert known_of(mutant._replace(new="other"), results) is None
+    (row,) = table([mutant], results)[2:]
+    assert row.endswith("| failed 1 | lost [1] / 2 |")
+    chosen = [mutant, *MUTANTS[1:3]]
+    total = "| sum | 3 | 1 | 0 | 0 | 2 | 0 | 100.0% |"
+    assert sums(chosen, results)[-1] == total
+    assert total in page(chosen, results)
+
+
+def test_the_page_says_what_is_on_record() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(MUTANTS, read_results(RECORD)), (
+        "run python -m tests.mutation --record"
+    )
+
+
+def test_what_was_found_is_found_again() -> None:
+    known = read_results(RECORD)
+    mutant = next(one for one in MUTANTS if (its := known_of(one, known)) and its.is_simulator)
+    assert "1 of 1 mutants were found again" in _again(f"^{re.escape(mutant.name)}$", "1")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_a_sample_of_what_was_found_is_found_again() -> None:
+    said = _again("", "40")
+    assert "of 40 mutants were found again" in said
+
+
+def _again(name: str, count: str) -> str:
+    command = [sys.executable, "-m", "tests.mutation", name, "--recheck", count]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_only_what_comes_past_a_mutant_is_run(tmp_path: Path) -> None:
@@ -140,7 +190,7 @@ def test_a_hunt_tells_what_it_ran() -> None:
 
 
 def test_the_function_that_a_mutant_is_in_says_so() -> None:
-    for mutant in MUTANTS:
+    for mutant in MUTANTS[::8]:
         for has_edit in (True, False):
             text = mutant.marked(has_edit=has_edit)
             compile(text, mutant.path, "exec")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import queue
 import random
+import sys
 import threading
-import time
+from types import ModuleType
 
 import pytest
 
+from burrowmq.storage import real_time
 from burrowmq.storage.disk import threads as store_threads
 from tests.support.sim_threads import SimThreads, Stuck
 
@@ -161,4 +163,18 @@ def test_modules_see_the_stand_ins_while_they_are_in_place() -> None:
     with machine.in_place():
         assert store_threads.threading is machine.threading  # type: ignore[comparison-overlap]
         assert store_threads.time is machine.time  # type: ignore[comparison-overlap]
-    assert (store_threads.threading, store_threads.time) == (threading, time)
+    assert (store_threads.threading, store_threads.time) == (threading, real_time)
+
+
+def test_no_module_of_store_and_broker_asks_another_clock() -> None:
+    machine = threads()
+    with machine.in_place():
+        others = [
+            name
+            for name, module in sys.modules.items()
+            if name.startswith(("burrowmq.storage.", "burrowmq.broker."))
+            and isinstance(vars(module).get("time"), ModuleType)
+        ]
+        assert others == []
+        assert store_threads.time is machine.time  # type: ignore[comparison-overlap]
+    assert store_threads.time is real_time

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
+import select
+import signal
 import sqlite3
 
 import pytest
@@ -113,3 +116,25 @@ def test_a_copy_is_made_on_the_same_disk() -> None:
     store.commit([ROW])
     store.copy_to("/data/copy.db")
     assert SqliteDefinitionStore("/data/copy.db", connect_on(disk), disk).load() == [ROW]
+
+
+def test_a_copy_of_the_process_goes_on_where_it_was_made_within_a_call_to_the_disk() -> None:
+    disk = made()
+    store = opened(disk)
+    copies: list[int] = []
+
+    def copy() -> None:
+        if not copies:
+            copies.append(os.fork())
+
+    disk.on_call = copy
+    store.commit([ROW])
+    if not copies[0]:
+        os._exit(store.load() != [ROW])
+    ended = os.pidfd_open(copies[0])
+    is_over = bool(select.select([ended], [], [], 30)[0])
+    os.close(ended)
+    if not is_over:
+        os.kill(copies[0], signal.SIGKILL)
+    _, status = os.waitpid(copies[0], 0)
+    assert status == 0, "it waits for a lock that the other process has"
