@@ -244,7 +244,7 @@ class FaultyStart(FaultyCycle):
     def end_node(self) -> None:
         """Kill, start with calls that fail, see what comes of it, and kill what is left."""
         self.node.kill()
-        self.node.program = [*self.strace(), "-D", "--seccomp-bpf", *PROGRAM]
+        self.node.program = [*self.strace(), "-D", *PROGRAM]
         try:
             self.node.spawn()
             process = self.node.running()
