@@ -8,7 +8,7 @@ used. Called by the message store on the disk thread.
 - A roll syncs the records itself before it writes the seal, in both confirm modes: a seal vouches for its records, and
   a whole segment un-synced is more than the store may hold.
 - After a failed write the file ends where it did, or is not appended to any more. What the disk refused for another
-  reason than want of room is written to another segment, once: who has to give up then is every queue of a virtual host.
+  reason than want of room is written to another segment, once: who gives up then is every queue of a virtual host.
 
 A large record gets a segment of its own: it can then be removed with its file, without copying.
 

@@ -205,14 +205,18 @@ def run(options: argparse.Namespace, place: Path) -> int:
         has_log=options.commit_log,
         in_start=options.starts,
     )
-    known = {} if options.again else kept()
-    if options.wrong:
-        known = {name: row for name, row in known.items() if not row["violations"]}
+    known = kept()
+
+    def is_due(cell: Cell) -> bool:
+        row = known.get(cell.name)
+        if options.wrong:
+            return row is not None and bool(row["violations"])
+        return row is None or bool(options.again)
+
     wanted = [
         cell
         for cell in chosen
-        if cell.name not in known
-        and (options.kinds is None or (cell.site.kind or "any") in options.kinds)
+        if is_due(cell) and (options.kinds is None or (cell.site.kind or "any") in options.kinds)
     ]
     RESULTS.parent.mkdir(exist_ok=True)
     wrong = 0
