@@ -176,7 +176,7 @@ class HotCodec:
         return events
 
     def _parse(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
-        """Parse the whole frames from `pos` on; return the offset of the rest, with _need set to what it must grow to."""
+        """Parse the whole frames from `pos` on; return the offset of the rest, with _need set to what it must reach."""
         size = len(data)
         while True:
             if self._template and data.startswith(self._template, pos):
