@@ -113,6 +113,22 @@ def dead_lettering(**more: Any) -> dict[str, Any]:
     return {"dead_letter_exchange": "", "dead_letter_routing_key": "dead", **more}
 
 
+def mixed_keys(queues: int) -> tuple[Step, Step]:
+    """Publish to so many queues in turn."""
+    row = Row()
+    names = [f"q{number}" for number in range(queues)]
+    for name in names:
+        row.client.call(1, spec.Queue.Declare(queue=name))
+    found = [row.bench.vhost.queues[name] for name in names]
+    data = b"".join(publish_bytes(1, "", names[each % queues], BODY) for each in range(COUNT))
+
+    def purge() -> None:
+        for queue in found:
+            queue.purge()
+
+    return partial(row.send, data), purge
+
+
 ROWS: dict[str, Callable[[], tuple[Step, Step]]] = {
     "plain": lambda: publishing(publishes()),
     "expiration": lambda: publishing(publishes(expiration="60000")),
@@ -121,6 +137,9 @@ ROWS: dict[str, Callable[[], tuple[Step, Step]]] = {
     "reply_to": lambda: publishing(publishes(reply_to="amq.gen-x", correlation_id="7")),
     "celery": lambda: publishing(publishes(**CELERY)),
     "user_id": lambda: publishing(publishes(user_id="guest")),
+    "10 keys in turn": lambda: mixed_keys(10),
+    "100 keys in turn": lambda: mixed_keys(100),
+    "CC": lambda: publishing(publishes(headers={"CC": ["dead"]})),
     "ack": lambda: settling(spec.Basic.Ack),
     "nack, requeue": lambda: settling(partial(spec.Basic.Nack, requeue=True)),
     "nack, dropped": lambda: settling(partial(spec.Basic.Nack, requeue=False)),

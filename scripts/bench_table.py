@@ -36,6 +36,8 @@ SHOWN = {
     "start to first basic.get-ok, 1,000,000 on disk, after kill -9": "kill -9 with that million, until the first message is got",
 }
 RATIO = " x (to RabbitMQ)"
+PART = ": CPU a message (as a part of RabbitMQ's)"
+"""How the figures of the matrix end; those of the interpreted codec say so before it."""
 WIDTH, ROW, LEFT, TOP = 760, 30, 360, 40
 TITLE = "Messages a second, as multiples of RabbitMQ's on the same machine"
 LIGHT = "text{font:13px sans-serif;fill:#24292f}.ours{fill:#b35900}.theirs{fill:#8c959f}"
@@ -64,8 +66,26 @@ def figures(page: str) -> dict[str, Figure]:
     return {name: Figure(name, measured, must) for name, measured, must in rows}
 
 
+def extremes(found: dict[str, Figure]) -> list[str]:
+    """The rows of the matrix in which a message costs least and most beside RabbitMQ's; none when it was not run."""
+    parts = {
+        name.removesuffix(PART): figure
+        for name, figure in found.items()
+        if name.endswith(PART) and ", interpreted" not in name and figure.ratio is not None
+    }
+    if not parts:
+        return []
+    in_order = sorted(parts, key=lambda name: parts[name].ratio or 0.0)
+    ends = (("least", in_order[0]), ("most", in_order[-1]))
+    return [
+        f"| where a message costs {word} beside RabbitMQ: {name} "
+        f"| {parts[name].ratio:g} of its processor time | {parts[name].must.removesuffix(' x')} |"
+        for word, name in ends
+    ]
+
+
 def rows(page: str) -> str:
-    """README's table: the eight figures, each with what the project demands of it."""
+    """README's table: the eight figures, each with what the project demands of it, and the best and the worst row."""
     found = figures(page)
     when = re.search(r"run of (\d{4}-\d\d-\d\d)", page)
     lines = [
@@ -75,7 +95,7 @@ def rows(page: str) -> str:
     head = (
         f"| of {when[1] if when else 'an unknown day'} | measured | must be |\n| --- | --- | --- |"
     )
-    return "\n".join([head, *lines])
+    return "\n".join([head, *lines, *extremes(found)])
 
 
 def picture(page: str) -> str:

@@ -158,11 +158,6 @@ class Session:
         if self.connection.out:
             self.scheduler.output_dirty(self)
 
-    @property
-    def is_between_frames(self) -> bool:
-        """Whether the connection is open and all that came was whole frames."""
-        return self.is_open and self.connection.is_between_frames
-
     def _take(self, events: list[Event]) -> None:
         """Handle events in order; under an alarm the first publish and all behind it wait, as if still unread."""
         handlers = self._handlers

@@ -97,7 +97,8 @@ class AmqpTransport(asyncio.Protocol):
         size = len(data)
         self.bytes_received += size
         self.reads += 1
-        if data == HEARTBEAT_FRAME and not self._turn_bytes and self.session.is_between_frames:
+        is_new = not self._turn_bytes
+        if data == HEARTBEAT_FRAME and is_new and self.session.connection.is_between_frames:
             return  # it has been heard, and no turn need end for it
         self._turn_bytes += size
         self.session.receive(data)

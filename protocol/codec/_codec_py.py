@@ -24,7 +24,6 @@ from typing import Final
 from burrowmq.protocol.codec._address_py import is_sound, join_address, shared, split_address
 from burrowmq.protocol.codec._death_py import first_deaths, with_fields
 from burrowmq.protocol.codec._fields_py import header_fields, look_up_by_headers
-from burrowmq.protocol.codec._large_py import LargeContent
 from burrowmq.protocol.codec._header_py import (
     are_of_user,
     by_priority,
@@ -32,11 +31,12 @@ from burrowmq.protocol.codec._header_py import (
     header_flags,
     walk_properties,
 )
+from burrowmq.protocol.codec._large_py import LargeContent
 from burrowmq.protocol.codec._message_py import (
     Message,
     body_bytes,
-    encode_ack,
     deliver_parts,
+    encode_ack,
     encode_deliver,
     encode_get_ok,
     encode_nack,
@@ -75,8 +75,8 @@ __all__ = [
     "body_bytes",
     "by_priority",
     "deadlines",
-    "encode_ack",
     "deliver_parts",
+    "encode_ack",
     "encode_deliver",
     "encode_get_ok",
     "encode_nack",
@@ -176,7 +176,7 @@ class HotCodec:
         return events
 
     def _parse(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
-        """Parse the whole frames from `pos` on; return the offset of the rest, set _need to the size that it must reach."""
+        """Parse the whole frames from `pos` on; return the offset of the rest, with _need set to what it must reach."""
         size = len(data)
         while True:
             if self._template and data.startswith(self._template, pos):

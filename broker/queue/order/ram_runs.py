@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, repeat
 
 from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
 from burrowmq.broker.words.no_items import NoItems
@@ -107,8 +107,7 @@ class RamRuns:
         self.first = first + count
         expiries = None
         if self._expiries is not None:
-            popleft = self._expiries.popleft
-            expiries = [popleft() for _ in range(count)]
+            expiries = list(map(deque.popleft, repeat(self._expiries, count)))
             if not self._expiries:
                 self._expiries = None
         return DeliveryRun(
@@ -142,7 +141,8 @@ class RamRuns:
     def live_count(self, now_ms: int, most: int) -> int:
         """How many messages from the head on, the head included and at most `most`, come before an expired one."""
         expiries = self._expiries
-        if expiries is not None:
+        # Mostly all have a deadline, and none has come.
+        if expiries is not None and min(islice(expiries, 1, most), default=now_ms + 1) <= now_ms:
             for place, due in enumerate(islice(expiries, 1, most), 1):
                 if 0 < due <= now_ms:
                     return place

@@ -23,6 +23,26 @@ def test_rows_keep_the_figures_and_say_the_day() -> None:
     assert text.count("2.00 x RabbitMQ") == len(bench_table.SHOWN) - 1
 
 
+def test_the_best_and_the_worst_row_of_the_matrix_stand_side_by_side() -> None:
+    part = bench_table.PART
+    text = bench_table.rows(
+        page(
+            **{
+                f"many keys{part}": "0.0075 x (to RabbitMQ)",
+                f"prefetch 1{part}": "1.20 x (to RabbitMQ)",
+                f"RPC{part}": "0.50 x (to RabbitMQ)",
+                f"RPC, interpreted{part}": "1.50 x (to RabbitMQ)",
+                f"TLS{part}": "-",
+            }
+        )
+    )
+    assert text.splitlines()[-2:] == [
+        "| where a message costs least beside RabbitMQ: many keys | 0.0075 of its processor time | ≥ 1 |",
+        "| where a message costs most beside RabbitMQ: prefetch 1 | 1.2 of its processor time | ≥ 1 |",
+    ]
+    assert "where a message costs" not in bench_table.rows(page())
+
+
 def test_a_figure_that_the_page_lacks_is_no_row_with_nothing_in_it() -> None:
     with pytest.raises(KeyError, match="publish-only 16 B"):
         bench_table.rows("no table")
