@@ -28,8 +28,8 @@ _CTL = """
     close_all_connections close_all_user_connections close_connection decode delete_queue delete_shovel delete_user
     delete_vhost enable_feature_flag encode eval eval_file exec export_definitions force_boot force_gc
     force_reset forget_cluster_node hash_password hipe_compile import_definitions join_cluster purge_queue
-    rename_cluster_node reset restart_shovel restart_vhost resume_listeners rotate_logs set_cluster_name set_disk_free_limit
-    set_global_parameter set_log_level set_operator_policy set_parameter set_permissions
+    rename_cluster_node reset restart_shovel restart_vhost resume_listeners rotate_logs set_cluster_name
+    set_disk_free_limit set_global_parameter set_log_level set_operator_policy set_parameter set_permissions
     set_permissions_globally set_policy set_topic_permissions set_user_limits set_user_tags set_vhost_limits
     set_vhost_tags set_vm_memory_high_watermark shutdown start_app stop stop_app suspend_listeners sync_queue
     trace_off trace_on update_cluster_nodes update_vhost_metadata

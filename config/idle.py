@@ -55,10 +55,11 @@ IDLE: tuple[tuple[str, str], ...] = (
     (
         "that plugin is not built in",
         (
-            "federation.* queue_federation.* exchange_federation.* shovel.* sharding.* consistent_hash_exchange.*"
+            "federation.* queue_federation.* exchange_federation.* sharding.* consistent_hash_exchange.*"
             " event_exchange.* tracing.* management.extension.*"
         ),
     ),
+    ("shovels are parameters, or in the file that static_shovels names", "shovel.*"),
     ("clients' certificates are checked against ssl_options.cacertfile", "trust_store.*"),
     (
         "logins are checked against this broker's own users; make them with add_user or definitions",

@@ -1,8 +1,8 @@
 """A link over a socket: bytes to and from another broker, its heartbeats, back-pressure both ways.
 
-State owned: the asyncio transport, its pause flags, the timers. Made by `connect`, which gives it up when the broker has
-not let us in within the URI's connection_timeout. Writes leave at once when the owner flushes; when the other side does
-not read, the transport's buffer passes its high-water mark and the link is congested.
+State owned: the asyncio transport, its pause flags, the timers. Made by `connect`, which gives it up when the broker
+has not let us in within the connection_timeout of its URI. Writes leave at once when the owner flushes; when the other
+side does not read, the buffer of the transport passes its high-water mark and the link is congested.
 
 Heartbeats as the server's: one after half an interval of silence, and who is silent for two intervals is gone.
 """

@@ -116,15 +116,7 @@ class RunningNode:
         )
         self.queue_faults = QueueFaults(observer, self.scheduler.wall_ms, self.vhosts)
         self.shovels = NodeShovels(self)
-        self._factory = VhostFactory(
-            config,
-            self.engine,
-            self.scheduler,
-            self.metrics,
-            self.entropy,
-            observer,
-            {SHOVEL: self.shovels},
-        )
+        self._factory = self._make_factory()
         self.monitor = self._make_monitor()
         self._start_batches = StartBatches(
             self.monitor.limits.memory_bytes, config.store.embed_below_bytes
@@ -165,6 +157,17 @@ class RunningNode:
             machine.definitions_at,
             definitions.highest_levels,
             self_check.writer_maker(refuse),
+        )
+
+    def _make_factory(self) -> VhostFactory:
+        return VhostFactory(
+            self.config,
+            self.engine,
+            self.scheduler,
+            self.metrics,
+            self.entropy,
+            self.observer,
+            {SHOVEL: self.shovels},
         )
 
     def _make_monitor(self) -> Monitor:

@@ -9,7 +9,7 @@ State owned: the shovels, once there are some; those of the configuration until 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.definitions.document import ImportRefused
 from burrowmq.broker.definitions.parameters import SHOVEL, clear_parameter
@@ -18,15 +18,53 @@ from burrowmq.broker.rules.parameter_rules import ValidationFailed
 from burrowmq.broker.words import json_document
 
 if TYPE_CHECKING:
-    from burrowmq.broker.node.running import RunningNode
-    from burrowmq.broker.rules.auth import User
+    from burrowmq.broker.peer.wire import Peer
+    from burrowmq.broker.report.observer import Observer
+    from burrowmq.broker.rules.auth import Auth, User
+    from burrowmq.broker.session.session import Session
     from burrowmq.broker.shovel.shovels import Shovels
+    from burrowmq.broker.turn.clock import Entropy, Scheduler
+    from burrowmq.broker.vhost.vhost import Vhost
+    from burrowmq.config.schema import NodeConfig
+
+
+class ShovelNode(Protocol):
+    """What shovels need of their node."""
+
+    name: str
+    config: NodeConfig
+    auth: Auth
+    vhosts: dict[str, Vhost]
+
+    @property
+    def observer(self) -> Observer:
+        """What is told of runs that begin and end."""
+        ...
+
+    @property
+    def entropy(self) -> Entropy:
+        """Chance."""
+        ...
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Time."""
+        ...
+
+    @property
+    def cluster_name(self) -> str:
+        """The name that is written into messages."""
+        ...
+
+    def open_session(self, peer: Peer) -> Session:
+        """A link into the node."""
+        ...
 
 
 class NodeShovels:
     """The component `shovel`."""
 
-    def __init__(self, node: RunningNode) -> None:
+    def __init__(self, node: ShovelNode) -> None:
         self._node = node
         self._static: dict[str, object] = {}
         self._found: Shovels | None = None
@@ -87,7 +125,7 @@ class NodeShovels:
         def may_enter(target: str) -> bool:
             return target in vhosts and auth.may_enter(who, target)
 
-        validate(name, value, vhost, who.name, may_enter)
+        validate(name, value, who.name, may_enter)
 
     def changed(self, vhost: str, name: str, value: object) -> None:
         """A parameter was set."""

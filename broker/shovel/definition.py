@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 from burrowmq.broker.link.uri import Target, parse
-from burrowmq.broker.shovel.rules import NEVER, QUEUE_LENGTH
+from burrowmq.broker.shovel.rules import DEFAULT_VHOST, NEVER, QUEUE_LENGTH
 from burrowmq.protocol.table import FieldTable, from_json
 
 AckMode = Literal["no-ack", "on-publish", "on-confirm"]
@@ -74,13 +74,12 @@ def read(name: str, vhost: str, value: object, *, is_static: bool = False) -> De
     """The shovel that a validated parameter describes. Raises: BadUri."""
     given = cast("dict[str, Any]", value if isinstance(value, dict) else {})
 
-    def either(key: str, end: str, default: object) -> Any:  # noqa: ANN401 - values of JSON
+    def either(key: str, end: str, default: object) -> Any:
         return given.get(f"{end}-{key}", given.get(key, default))
 
     limit = either("delete-after", "src", NEVER)
-    default_vhost = vhost or "/"
     source = Source(
-        targets=_targets(given["src-uri"], default_vhost),
+        targets=_targets(given["src-uri"]),
         queue=given.get("src-queue"),
         queue_arguments=_table(given.get("src-queue-args")),
         exchange=given.get("src-exchange", ""),
@@ -91,7 +90,7 @@ def read(name: str, vhost: str, value: object, *, is_static: bool = False) -> De
         is_deleted_after_length=limit == QUEUE_LENGTH,
     )
     destination = Destination(
-        targets=_targets(given["dest-uri"], default_vhost),
+        targets=_targets(given["dest-uri"]),
         queue=given.get("dest-queue"),
         queue_arguments=_table(given.get("dest-queue-args")),
         exchange=given.get("dest-exchange"),
@@ -111,9 +110,10 @@ def read(name: str, vhost: str, value: object, *, is_static: bool = False) -> De
     )
 
 
-def _targets(uris: object, vhost: str) -> tuple[Target, ...]:
+def _targets(uris: object) -> tuple[Target, ...]:
+    """Without a virtual host they lead to the default one, whichever the parameter is in."""
     each = uris if isinstance(uris, list) else [uris]
-    return tuple(parse(str(uri), vhost) for uri in each)
+    return tuple(parse(str(uri), DEFAULT_VHOST) for uri in each)
 
 
 def _table(value: object) -> FieldTable:

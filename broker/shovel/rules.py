@@ -18,6 +18,7 @@ from burrowmq.broker.words.terms import LINE_COLUMNS, proplist, term
 from burrowmq.protocol.table import MalformedTable, from_json
 
 ACK_MODES: Final = ("no-ack", "on-publish", "on-confirm")
+DEFAULT_VHOST: Final = "/"
 NEVER, QUEUE_LENGTH = "never", "queue-length"
 PROPERTIES: Final = {
     "content_type": str,
@@ -38,7 +39,7 @@ MayEnter = Callable[[str], bool]
 Check = Callable[[str, object], list[str]]
 
 
-def validate(name: str, value: object, vhost: str, user_name: str, may_enter: MayEnter) -> None:
+def validate(name: str, value: object, user_name: str, may_enter: MayEnter) -> None:
     """Refuse what no shovel can work by; `may_enter` says whether the user may enter a vhost of this node.
 
     Raises: ValidationFailed.
@@ -49,7 +50,7 @@ def validate(name: str, value: object, vhost: str, user_name: str, may_enter: Ma
         raise ValidationFailed(f"{name} should be a JSON object, actually was {term(value)}")
 
     def uri(key: str, given: object) -> list[str]:
-        return _uri_objections(key, given, vhost, user_name, may_enter)
+        return _uri_objections(key, given, user_name, may_enter)
 
     checks: dict[str, Check] = {
         "internal": lambda _key, _given: [],
@@ -147,7 +148,9 @@ def _ack_mode(key: str, given: object) -> list[str]:
 def _protocol(key: str, given: object) -> list[str]:
     if given == "amqp091":
         return []
-    return [f"{key} should be amqp091, the only protocol of shovels here, actually was {term(given)}"]
+    return [
+        f"{key} should be amqp091, the only protocol of shovels here, actually was {term(given)}"
+    ]
 
 
 def _table(key: str, given: object) -> list[str]:
@@ -167,10 +170,8 @@ def _delete_after(key: str, given: object) -> list[str]:
         return []
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return []
-    return [
-        f'{key} should be a number greater than or equal to 0, "never" or "queue-length",'
-        f" actually was {term(given)}"
-    ]
+    wanted = 'a number greater than or equal to 0, "never" or "queue-length"'
+    return [f"{key} should be {wanted}, actually was {term(given)}"]
 
 
 def _properties(key: str, given: object) -> list[str]:
@@ -193,16 +194,14 @@ def _properties(key: str, given: object) -> list[str]:
     return found
 
 
-def _uri_objections(
-    key: str, given: object, vhost: str, user_name: str, may_enter: MayEnter
-) -> list[str]:
+def _uri_objections(key: str, given: object, user_name: str, may_enter: MayEnter) -> list[str]:
     """What is wrong with a URI, or with the first wrong one of a list."""
     uris = given if isinstance(given, list) else [given]
     for uri in uris:
         if not isinstance(uri, str):
             return [f"{key} should be list, actually was {term(uri)}"]
         try:
-            target = parse(uri, vhost)
+            target = parse(uri, DEFAULT_VHOST)
         except BadUri as bad:
             start = f'"{uri}" not a valid URI: '
             flat = f'{{{bad.term},"{uri}"}}'

@@ -2,7 +2,7 @@
 
 What the source delivers is published at the destination in the same call, run by run, and settled as the mode says:
 
-    on-confirm   acked when the destination has confirmed it; what it refuses is rejected, and dead-letters at the source
+    on-confirm   acked when the destination has confirmed it; what it refuses is rejected (dead-lettered) there
     on-publish   acked when it was written to the destination
     no-ack       never: the source forgets it when it sends it
 
@@ -28,7 +28,7 @@ from burrowmq.broker.shovel.headers import Marks
 from burrowmq.broker.shovel.settling import Settling
 from burrowmq.protocol import methods
 from burrowmq.protocol.client.events import ClientEvent, Confirmed, DeliveryRun, ReplyReceived
-from burrowmq.protocol.codec import Message, join_address, split_address
+from burrowmq.protocol.codec import join_address, split_address
 from burrowmq.protocol.constants import ReplyCode
 from burrowmq.protocol.table import FieldTable
 

@@ -1,7 +1,8 @@
 """/api/parameters and /api/global-parameters.
 
-Owns no state. Components are RabbitMQ's own two, `operator_policy` and `vhost-limits`, and `shovel`; any other is refused
-as not found, as on a RabbitMQ without that plugin. Source: rabbit_mgmt_wm_parameter, rabbit_mgmt_wm_global_parameter (3.13).
+Owns no state. Components are RabbitMQ's own two, `operator_policy` and `vhost-limits`, and `shovel`; any other is
+refused as not found, as on a RabbitMQ without that plugin. Source: rabbit_mgmt_wm_parameter,
+rabbit_mgmt_wm_global_parameter (3.13).
 """
 
 from __future__ import annotations

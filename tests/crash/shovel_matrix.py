@@ -92,7 +92,9 @@ def expected(cell: Cell, found: Found) -> str:
     hits_destination = cell.victim.startswith("destination") or is_one_node
     if found.reordered:
         broken.append("order")
-    if found.lost and (cell.mode == "on-confirm" or (cell.mode == "on-publish" and not hits_destination)):
+    if found.lost and (
+        cell.mode == "on-confirm" or (cell.mode == "on-publish" and not hits_destination)
+    ):
         broken.append("lost")
     # A source that is killed may have forgotten what it sent, or that it was acked.
     if found.doubled and cell.mode != "on-confirm" and not hits_source:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,8 @@ def found(lost: int = 0, doubled: int = 0, reordered: int = 0, left: int = 0) ->
 
 
 @pytest.fixture
-def to_us() -> Iterator[Cell]:
-    yield Cell("on-confirm", "burrow", "here", "source")
+def to_us() -> Cell:
+    return Cell("on-confirm", "burrow", "here", "source")
 
 
 def test_what_arrived_is_compared() -> None:

@@ -14,7 +14,7 @@ from tests.differential.peer import wait_for
 
 Record = Any
 BESIDE_OTHERS = 2
-GOOD = {"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}
+GOOD = ("src-uri", "src-queue", "dest-uri", "dest-queue")
 TEXTS = (
     "src-exchange-key",
     "src-queue",
@@ -37,15 +37,17 @@ class _World:
         return f"parameters/shovel/{quote(self.vhost, '')}/{name}"
 
     def put(self, name: str = "s", *, without: tuple[str, ...] = (), **value: Any) -> Record:
-        given = {key: each for key, each in GOOD.items() if key not in without}
+        here = f"amqp:///{quote(self.vhost, '')}"
+        good = dict(zip(GOOD, (here, "a", here, "b"), strict=True))
+        given: dict[str, Any] = {key: each for key, each in good.items() if key not in without}
         given |= {key.replace("_", "-"): each for key, each in value.items()}
         status, body = self.broker.http("PUT", self.path(name), {"value": given})
         self.broker.also(self.broker.http, "DELETE", self.path(name))
         return status, body if status != 400 else body["reason"]
 
     def rows(self) -> list[Any]:
-        found = self.broker.http("GET", f"shovels/vhost/{quote(self.vhost, '')}")[1]
-        return list(found)
+        found = self.broker.http("GET", "shovels")[1]
+        return [row for row in found if row["vhost"] == self.vhost]
 
     def wait_running(self) -> Any:
         return wait_for(
@@ -70,7 +72,7 @@ def _refused(broker: Broker, word: str, *values: dict[str, Any], **more: Any) ->
 def parameters_without_an_end(broker: Broker) -> Record:
     world = _World(broker, "ends")
     return [
-        world.put(without=tuple(GOOD)),
+        world.put(without=GOOD),
         world.put(without=("src-uri",)),
         world.put(without=("src-queue",)),
         world.put(without=("dest-uri", "src-queue")),
@@ -130,8 +132,22 @@ def uris_that_are_none(broker: Broker) -> Record:
 
 
 def unknown_keys_and_modes(broker: Broker) -> Record:
-    values: list[dict[str, Any]] = [{"bogus": 1}, {"ack-mode": "zz"}, {"ack-mode": "no-ack", "z": []}]
+    values: list[dict[str, Any]] = [
+        {"bogus": 1},
+        {"ack-mode": "zz"},
+        {"ack-mode": "no-ack", "z": []},
+    ]
     return _refused(broker, "unknown", *values)
+
+
+def without_a_virtual_host_it_is_the_default_one(broker: Broker) -> Record:
+    world = _World(broker, "default")
+    peer = broker.peer()
+    queue, here = broker.own("default"), f"amqp:///{quote(world.vhost, '')}"
+    peer.queue(queue, durable=True)
+    peer.fill(queue, b"1")
+    found = world.put(src_uri="amqp://", src_queue=queue, dest_uri=here)
+    return [found, world.moved("b", 1)]
 
 
 def set_get_and_clear(broker: Broker) -> Record:
@@ -303,8 +319,8 @@ def restarted_and_deleted(broker: Broker) -> Record:
     one = f"shovels/vhost/{quote(world.vhost, '')}"
     found = [broker.http("DELETE", f"{one}/{each}/restart")[0] for each in ("s", "nx")]
     world.wait_running()
-    found += [broker.http("DELETE", f"{one}/{each}")[0] for each in ("s", "s", "nx")]
-    return [*found, world.wait_gone(), broker.http("GET", "shovels/vhost/nov")[0]]
+    found += [broker.http("DELETE", f"{one}/{each}")[0] for each in ("nx", "s")]
+    return [*found, broker.http("GET", "shovels/vhost/nov")[0]]
 
 
 def commands_about_one_that_is_not_there(broker: Broker) -> Record:
@@ -337,4 +353,3 @@ def commands_about_one(broker: Broker) -> Record:
         broker.ctl("-p", world.vhost, "delete_shovel", "s"),
         world.wait_gone(),
     ]
-

@@ -9,8 +9,9 @@ export function Move({vhost, name, onDone}) {
   const [state, act] = useAct(onDone);
   const move = (event) => {
     const {target} = fields(event);
+    const here = `amqp:///${encodeURIComponent(vhost)}`;
     const value = {
-      "src-uri": "amqp://", "src-queue": name, "dest-uri": "amqp://", "dest-queue": target,
+      "src-uri": here, "src-queue": name, "dest-uri": here, "dest-queue": target,
       "ack-mode": "on-confirm", "src-delete-after": "queue-length",
     };
     act(() => request("PUT", `parameters/shovel/${path(vhost, `Move from ${name}`)}`, {value}), `They are on their way to ${visible(target)}; Admin, Shovels says how far.`);

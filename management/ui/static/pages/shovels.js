@@ -40,7 +40,7 @@ function Add({vhosts, onDone}) {
   return html`<details class="declare"><summary>Add a shovel</summary><form onSubmit=${add}><div class="fields">
       <label>Name <input name="name" required autocomplete="off" /></label>
       <label>Virtual host <select name="vhost">${vhosts.map((each) => html`<option key=${each} value=${each}>${visible(each)}</option>`)}</select></label>
-      <label>Source <input name="source" required defaultValue="amqp://" autocomplete="off" /> <span class="hint">a URI; amqp:// is this node</span></label>
+      <label>Source <input name="source" required defaultValue="amqp://" autocomplete="off" /> <span class="hint">a URI; amqp:///name is a virtual host of this node, amqp:// its default one</span></label>
       <label>Source queue <input name="queue" required autocomplete="off" /></label>
       <label>Destination <input name="destination" required defaultValue="amqp://" autocomplete="off" /></label>
       <label>Destination queue <input name="target" required autocomplete="off" /></label>

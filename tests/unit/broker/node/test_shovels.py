@@ -65,7 +65,7 @@ def test_static_ones_are_there_as_long_as_the_node_runs(tmp_path: Path) -> None:
     [
         ("{", "static shovels in .*: "),
         ("[]", "no JSON object of names and shovels"),
-        (json.dumps({"s": {**STATIC["mine"], "x": 1}}), 's: Unrecognised terms .* in s'),
+        (json.dumps({"s": {**STATIC["mine"], "x": 1}}), "s: Unrecognised terms .* in s"),
         (json.dumps({"s": {**STATIC["mine"], "src-uri": "amqp:///nov"}}), "may not connect"),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_file_of_static_ones_that_is_wrong_ends_the_start(
     with ShovelBench(tmp_path) as world:
         with pytest.raises(ImportRefused, match=text):
             world.bench.node.shovels.read_static(str(file))
-        with pytest.raises(ImportRefused, match="none.json"):
+        with pytest.raises(ImportRefused, match=r"none\.json"):
             world.bench.node.shovels.read_static(str(tmp_path / "none.json"))
 
 

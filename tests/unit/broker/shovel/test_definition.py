@@ -10,8 +10,8 @@ def test_what_is_not_said_is_rabbitmq_s_default() -> None:
     assert found.ack_mode == "on-confirm"
     assert (found.source.prefetch_count, found.reconnect_delay_s) == (1000, 5)
     assert (found.source.delete_after, found.source.is_deleted_after_length) == (None, False)
-    assert [target.vhost for target in found.source.targets] == ["v"]
-    assert [target.vhost for target in found.destination.targets] == ["v", "w"]
+    assert [target.vhost for target in found.source.targets] == ["/"]
+    assert [target.vhost for target in found.destination.targets] == ["/", "w"]
     assert not found.destination.changes_headers
 
 
@@ -32,7 +32,9 @@ def test_header_options_of_either_name() -> None:
 
 
 def test_as_many_as_the_queue_has() -> None:
-    assert read("s", "v", {**ENDS, "src-delete-after": "queue-length"}).source.is_deleted_after_length
+    assert read(
+        "s", "v", {**ENDS, "src-delete-after": "queue-length"}
+    ).source.is_deleted_after_length
 
 
 def test_a_static_one_has_no_virtual_host_and_leads_to_the_default_one() -> None:

@@ -19,7 +19,7 @@ GOOD: dict[str, Any] = {
 
 def objections(value: object) -> list[str]:
     try:
-        validate("s", value, "/", "guest", lambda vhost: vhost == "/")
+        validate("s", value, "guest", lambda vhost: vhost == "/")
     except ValidationFailed as refusal:
         return list(refusal.objections)
     return []
@@ -92,7 +92,10 @@ def test_both_of_two_that_exclude_each_other() -> None:
             {"publish-properties": {"headers": {}}},
             'Unrecognised terms [{<<"headers">>,#{}}] in publish-properties',
         ),
-        ({"publish-properties": {"priority": 256}}, "priority should be 0 to 255, actually was 256"),
+        (
+            {"publish-properties": {"priority": 256}},
+            "priority should be 0 to 255, actually was 256",
+        ),
         (
             {"src-delete-after": True},
             'src-delete-after should be a number greater than or equal to 0, "never" or'

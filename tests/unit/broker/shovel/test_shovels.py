@@ -34,7 +34,12 @@ def test_everything_is_moved_in_its_order(world: ShovelBench, mode: str, ends: s
     world.fill("a", *BODIES)
     uri = world.remote if ends == "remote" else "amqp://"
     world.shovel(
-        src_uri=uri, src_queue="a", dest_uri=uri, dest_queue="b", ack_mode=mode, src_prefetch_count=50
+        src_uri=uri,
+        src_queue="a",
+        dest_uri=uri,
+        dest_queue="b",
+        ack_mode=mode,
+        src_prefetch_count=50,
     )
     world.until(lambda: world.count("b") == 100 and world.count("a") == 0)
     world.fill("a", b"more")
@@ -209,7 +214,7 @@ def test_while_the_destination_takes_nothing_the_source_is_not_read(
     assert worker.run.is_blocked
     is_writable = True
     run: Run = worker.run
-    world.bench.perform(lambda: run.may_write(run._destination))  # noqa: SLF001 - as its link would
+    world.bench.perform(lambda: run.may_write(run._destination))
     world.until(lambda: world.count("b") == 200)
 
 
@@ -256,4 +261,3 @@ def test_the_row_of_one_that_runs(world: ShovelBench) -> None:
         "blocked_status": "running",
     }
     assert shovel_rows(world.bench.node, "other") == []
-

@@ -72,7 +72,10 @@ def test_nothing_that_is_built_in_can_be_disabled(offline) -> None:
     assert output.code == 0
     assert "rabbitmq_management: built in, cannot be disabled" in output.err
     output = offline("-q", "set", "rabbitmq_management")
-    assert "rabbitmq_auth_mechanism_ssl, rabbitmq_prometheus, rabbitmq_shovel, rabbitmq_shovel_management: built in" in output.err
+    assert (
+        "rabbitmq_auth_mechanism_ssl, rabbitmq_prometheus, rabbitmq_shovel, rabbitmq_shovel_management: built in"
+        in output.err
+    )
 
 
 def test_the_list(plugins, offline) -> None:
