@@ -168,8 +168,8 @@ class OptionReader:
     ) -> None:
         """Raise if anything was wrong, or an option was set that nobody asked for.
 
-        `elsewhere` are options that other parts of Spark read, `kinds` gives what other kinds of reads ask for, for the text.
-        Raises: BadOptions.
+        `elsewhere` are options that other parts of Spark read, `kinds` gives what other kinds of reads ask for, for the
+        text. Raises: BadOptions.
         """
         allowed = self._asked.keys() | {name.lower() for name in elsewhere}
         unknown = [name for name in self._left if name not in allowed]

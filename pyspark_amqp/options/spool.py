@@ -5,9 +5,9 @@ Owns no state. Called by the options of streams and of `mode=drain`.
     a path, file://                     a folder that driver and executors share
     s3:// s3a:// gs:// abfss:// az://   an object store with conditional writes
 
-`spool.endpoint`, `spool.region` and `spool.allowHttp` are for S3 and what speaks like it. Who may use it is never an option: each
-process finds that out as its provider's own tools do (AWS_*, GOOGLE_*, AZURE_* in the environment, files, roles), so that
-no credentials are in plans and logs.
+`spool.endpoint`, `spool.region` and `spool.allowHttp` are for S3 and what speaks like it. Who may use it is never an
+option: each process finds that out as its provider's own tools do (AWS_*, GOOGLE_*, AZURE_* in the environment, files,
+roles), so that no credentials are in plans and logs.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def read_spool_place(found: OptionReader) -> SpoolPlace:
         found.refuse("spoolLocation", location, f"no {scheme}://bucket/prefix")
     elif ":" in urlsplit(location).netloc.rpartition("@")[0]:
         found.problems.append(
-            "option 'spoolLocation': credentials do not belong into a URL; give them to the processes, in the environment or "
-            "as a role"
+            "option 'spoolLocation': credentials do not belong into a URL; give them to the processes, "
+            "in the environment or as a role"
         )
     if scheme not in _S3:
         for name in ("spool.endpoint", "spool.region", "spool.allowHttp"):

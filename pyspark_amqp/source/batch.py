@@ -31,6 +31,10 @@ from pyspark_amqp.wire import ChannelClosed, UnsuitableQueue, connect, peek, que
 
 _NOT_FOUND = 404
 _NO_RETRY_S = 0.0
+_QUORUM = (
+    "it is a quorum queue: each look counts as a delivery of each message, and at the queue's delivery limit "
+    "messages are dropped or dead-lettered; set allowRedelivery=true to look all the same, or use mode=drain"
+)
 
 
 class QueuePartition(InputPartition):
@@ -76,8 +80,7 @@ class PeekReader(DataSourceReader):
                 raise UnsuitableQueue(
                     connection.place,
                     f"looking into '{queue}'",
-                    "it is a quorum queue: each look counts as a delivery of each message, and at the queue's delivery limit messages "
-                    "are dropped or dead-lettered; set allowRedelivery=true to look all the same, or use mode=drain",
+                    _QUORUM,
                 )
             if kind == "stream":
                 raise UnsuitableQueue(

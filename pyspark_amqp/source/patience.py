@@ -2,10 +2,10 @@
 
 Owns no state. Called around steps that may be repeated: asking for counts, taking a piece.
 
-Only what time can mend is tried again: no connection, a lost one, no answer, a connection that the broker closed because
-it stops (320); and a refused login where the password is in a file, which is read again each time: a password that is
-rotated reaches the broker and the file one after the other. A queue that does not exist and everything else is raised at
-once.
+Only what time can mend is tried again: no connection, a lost one, no answer, a connection that the broker closed
+because it stops (320); and a refused login where the password is in a file, which is read again each time: a password
+that is rotated reaches the broker and the file one after the other. A queue that does not exist and everything else is
+raised at once.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner().following(at, record_limit, takes_all=takes_all).to_json()
 
     def reportLatestOffset(self) -> Json | None:
-        """Return how many messages were ready in each queue when the last batch was planned: Spark shows it as progress."""
+        """Return how many messages were ready in each queue when it was asked last: Spark shows it as progress."""
         ready_counts = None if self._planner_once is None else self._planner_once.ready_counts
         return None if ready_counts is None else {"ready": ready_counts}
 

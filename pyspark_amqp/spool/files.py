@@ -127,7 +127,8 @@ class Spool:
     def remove_stream(self, stream: str) -> bool:
         """Remove everything of a stream; False: there was nothing.
 
-        What says that it is here, and its plan, go last: one that was removed in part is the same stream without pieces.
+        What says that it is here, and its plan, go last: one that was removed in part is the same stream with fewer
+        pieces.
         """
         folder = f"{_name(stream)}/"
         keys = [entry.key for entry in self.store.list(folder)]
@@ -214,8 +215,8 @@ class Spool:
     ) -> int:
         """Remove the pieces of batches up to `seq`, except those in doubt; return how many went.
 
-        `keep_ids` makes of a piece what remembers its message ids (`kept_ids` finds it); such files go when they are older
-        than `ids_age_s`.
+        `keep_ids` makes of a piece what remembers its message ids (`kept_ids` finds it); such files go when they are
+        older than `ids_age_s`.
         """
         if seq > self.committed(stream):
             self.store.put(f"{_name(stream)}/{COMMITTED}", str(seq).encode())

@@ -3,9 +3,10 @@
 State: the client of one bucket and prefix. Not pickled: who needs it on another machine makes it there, with the
 credentials of that machine (the environment, files or role that each provider's own tools use).
 
-`create` is a conditional write (`If-None-Match: *` on S3): of several writers one wins. An answer that is lost, that says
-"conflict" or "busy" does not say whether the object is there, and a request that the client repeated by itself may
-be told that its own object is in the way. All that is OutcomeUnknown or "taken", and settled by reading (`files`).
+`create` is a conditional write (`If-None-Match: *` on S3): of several writers one wins. An answer that is lost, or that
+says "conflict" or "busy", does not say whether the object is there, and a request that the client repeated by itself
+may be told that its own object is in the way. All that is OutcomeUnknown or "taken", and settled by reading
+(`publish`).
 
 Invariants: what a text says of a failure has no credentials in it; an object is read by one request, into a local
 file, never into memory.
@@ -127,13 +128,11 @@ class ObjectStore:
         import obstore  # noqa: PLC0415 - an extra
 
         with self.scratch(key) as path:
-            with self._telling(key, "open"):
-                try:
-                    with path.open("wb") as file:
-                        for chunk in obstore.get(self._client, key).stream():
-                            file.write(chunk)
-                except FileNotFoundError as error:
-                    raise FileGone(f"{self}/{key}: is not there") from error
+            try:
+                with self._telling(key, "open"), path.open("wb") as file:
+                    file.writelines(obstore.get(self._client, key).stream())
+            except FileNotFoundError as error:
+                raise FileGone(f"{self}/{key}: is not there") from error
             yield path
 
     def tidy(self, prefix: str, age_s: float) -> int:

@@ -60,7 +60,7 @@ class Store(Protocol):
         """Give a local file to write to, which `create` then publishes; it goes with the context."""
 
     def create(self, key: str, source: Path) -> bool:
-        """Publish a scratch file; False: the name is taken. Raises: OutcomeUnknown, after which it may be tried again."""
+        """Publish a scratch file; False: the name is taken. Raises: OutcomeUnknown; then it may be tried again."""
 
     def put(self, key: str, content: bytes, *, is_durable: bool = True) -> None:
         """Make or replace a file; `is_durable` of False: it need not survive a power cut."""
@@ -81,7 +81,7 @@ class Store(Protocol):
         """Give a file as a local one, to be read only. Raises: FileGone."""
 
     def tidy(self, prefix: str, age_s: float) -> int:
-        """Remove what killed writers left below a prefix, if it is older; return how much. Nothing where nothing is left."""
+        """Remove what killed writers left below a prefix, if it is older; return how much that was."""
 
 
 def check(store: Store) -> None:

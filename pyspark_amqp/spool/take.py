@@ -159,7 +159,7 @@ def _compared(spool: Spool, piece: Piece, options: TakeOptions, doubt: Doubt | N
 
 
 def _known_ids(spool: Spool, keys: Iterable[str]) -> pa.Array:
-    """Return the message ids in these files; one that was removed meanwhile, because of its age, need not be compared."""
+    """Return the message ids in these files; one that went meanwhile, because of its age, need not be compared."""
     ids = [pa.array([], pa.string())]
     for key in sorted(keys):
         with contextlib.suppress(FileGone), spool.store.open(key) as path:

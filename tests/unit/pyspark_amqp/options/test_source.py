@@ -1,4 +1,7 @@
-"""What a read may say, by kind."""
+"""What a read may say, by kind.
+
+Covers: pyspark_amqp/options/source.py, pyspark_amqp/options/spool.py
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One contract for a folder and for object stores.
 
-Covers: pyspark_amqp.spool.objects, pyspark_amqp.spool.posix
+Covers: pyspark_amqp/spool/posix.py, pyspark_amqp/spool/objects.py
 """
 
 from __future__ import annotations
