@@ -1,3 +1,4 @@
+# ruff: noqa: E402 - without pyarrow the file is skipped before its imports
 """What a spoolLocation names."""
 
 from __future__ import annotations
@@ -6,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyarrow", reason="needs pyarrow: run by `make test-spark`")
 
 from pyspark_amqp.spool.objects import ObjectStore
 from pyspark_amqp.spool.places import open_store

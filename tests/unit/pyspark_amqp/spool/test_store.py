@@ -1,3 +1,4 @@
+# ruff: noqa: E402 - without pyarrow the file is skipped before its imports
 """One contract for a folder and for object stores.
 
 Covers: pyspark_amqp/spool/posix.py, pyspark_amqp/spool/objects.py
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyarrow", reason="needs pyarrow: run by `make test-spark`")
 
 from pyspark_amqp.spool.objects import ObjectStore
 from pyspark_amqp.spool.posix import PosixStore
