@@ -30,11 +30,15 @@ from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load, parse_argv
 from burrowmq.config.schema import LogConfig
+from burrowmq.storage.directory.recovery import definitions_bytes
 
 EX_IOERR = 74
 EX_CONFIG = 78
 FAILED_LIMIT_S = 1.5
 """How long a node whose store has failed may take to end; then the process ends as in a crash."""
+MANY_DEFINITIONS_BYTES = 1 << 20
+"""With more definitions than that (some 5,000 queues) what serves HTTP is loaded before them: what lives as long as the
+process would else lie among what queues are made of, and keep its memory when they are deleted."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -114,6 +118,8 @@ async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
     notice = ServiceNotice(os.environ)
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, node.request_stop)
+    if definitions_bytes(node.process.machine.filesystem, config.data_dir) > MANY_DEFINITIONS_BYTES:
+        import_module("burrowmq.management.server").prepare()
     try:
         await node.start()
     except START_ERRORS as error:
@@ -131,6 +137,7 @@ async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
     server = await loop.run_in_executor(None, import_module, "burrowmq.management.server")
     management = await server.start(node, bound)
     node.process.machine.collector.settle()
+    node.process.machine.allocator.give_back()
     await node.wait_for_stop_request()
     notice.stopping()
     if node.failure is not None:

@@ -344,6 +344,11 @@ def _identity(path: str) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
+def prepare() -> None:
+    """Make what lasts as long as the process, before the application has anything."""
+    _resources()
+
+
 async def start(host: Node, bound: BoundSockets) -> Management:
     """Serve what `management.bound_sockets.bind` bound."""
     management = Management(host)

@@ -318,6 +318,7 @@ class Engine:
         recovered = self._recovered.take(names) if durable and self._writer is not None else None
         if recovered is not None and self._writer is not None:
             self._writer.bind(queue_id, names)
+            recovered.names = names  # which are kept once
         log = QueueLog(self, queue_id, names, durable, recovered)
         self._logs[queue_id] = log
         self.collect(Open(queue_id, names, durable, version), 0)

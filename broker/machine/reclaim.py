@@ -24,7 +24,7 @@ from __future__ import annotations
 import ctypes
 from typing import Protocol
 
-WORTH_BYTES = 16 << 20
+WORTH_BYTES = 4 << 20
 """Unused bytes below which nothing is done: the next backlog takes them anyway."""
 LOOKS = 5
 """While memory is not short, only one in so many looks of the monitor asks."""

@@ -83,9 +83,9 @@ class Queue:
     """Whether it has no parts yet: it is dormant, or nothing has happened to what a start has found."""
 
     __slots__ = (
-        "_after_pump", "_changed", "_context", "_found", "_getters", "_is_plain", "_lease", "_limits", "_origins",
+        "_after_pump", "_changed", "_context", "_found", "_getters", "_idle", "_is_plain", "_lease", "_limits", "_origins",
         "_scheduler", "_serving", "_transition", "arguments", "arrivals", "auto_delete", "consumers", "counts",
-        "dead_letters", "durable", "exclusive_owner", "expiry", "idle", "is_blocked", "is_deleted", "is_dirty",
+        "dead_letters", "durable", "exclusive_owner", "expiry", "is_blocked", "is_deleted", "is_dirty",
         "is_unreadable", "levels", "made_ms", "name", "paging", "rate", "settings",
     )  # fmt: skip
 
@@ -156,7 +156,7 @@ class Queue:
         self.paging = Paging(
             self.levels, self.consumers, self.rate, self._wake_waiting, is_cached=is_cached
         )
-        self.idle = Idle(scheduler, self.consumers, self.counts, self.paging)
+        self._idle: Idle | None = None
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.expiry = Expiry(scheduler, self.levels, self.consumers, self.counts, self.dead_letters)
         self.arrivals = Arrivals(
@@ -228,6 +228,13 @@ class Queue:
             )
             self._limits.apply(self.settings)
         return self._limits
+
+    @property
+    def idle(self) -> Idle:
+        """What leaves RAM when nobody takes messages."""
+        if self._idle is None:
+            self._idle = Idle(self._scheduler, self.consumers, self.counts, self.paging)
+        return self._idle
 
     @property
     def drops(self) -> Drops | None:
@@ -578,7 +585,8 @@ class Queue:
         """End: cancel consumers, forget content. Not dead-lettered. The vhost has removed the bindings."""
         self.is_deleted = True
         self._context.metrics.queues_deleted += 1
-        self.idle.end()
+        if self._idle is not None:
+            self._idle.end()
         self.expiry.end()
         self.dead_letters.end()
         if self._lease is not None:

@@ -14,7 +14,7 @@ number was never used. Source: docs/formats; RabbitMQ's rabbit_classic_queue_ind
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from burrowmq.storage import real_time as time
@@ -58,6 +58,15 @@ from burrowmq.storage.types import (
 
 DEFINITIONS_FILE = "definitions.db"
 DefinitionsAt = Callable[[str], DefinitionStore]
+
+
+def definitions_bytes(filesystem: FileSystem, data_dir: str) -> int:
+    """Give what the definitions of a data directory take on disk, before anything of it is opened."""
+    total = 0
+    for name in (DEFINITIONS_FILE, f"{DEFINITIONS_FILE}-wal"):
+        with suppress(OSError):
+            total += filesystem.file_size(f"{data_dir}/{name}")
+    return total
 
 
 class StoreSetup(NamedTuple):

@@ -25,8 +25,8 @@ SLOT_LIMIT = 100_000
 def of_queue(queue: QueueDisk) -> Iterator[str]:
     """One queue's index segments."""
     index = queue.index
-    if index.numbers != sorted(index.segments):
-        yield f"{queue.names}: segments {sorted(index.segments)}, the sorted numbers are {index.numbers}"
+    if index.numbers != sorted(index.numbers):
+        yield f"{queue.names}: segments {index.numbers} are not in order"
     for number, segment in index.segments.items():
         for sentence in of_segment(segment, index.entry_count):
             yield f"{queue.names}, segment {number}: {sentence}"

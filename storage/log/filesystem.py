@@ -81,8 +81,8 @@ class LogFileSystem:
         return self._small.is_packing_due
 
     def pack_idle(self) -> None:
-        """Let some of those of which no file is open take less."""
-        self._small.pack_idle()
+        """Nothing else is to be done: let some of those of which no file is open take less."""
+        self._small.pack_idle(is_at_rest=True)
 
     def release(self) -> None:
         """Close what is open, at the end: nobody uses it any more."""

@@ -8,6 +8,7 @@ packed only when none of its files is open, so that nobody holds a content that 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from weakref import WeakValueDictionary
@@ -35,12 +36,14 @@ class SmallQueues:
         self._start = len(root)
         self._seed = seed
         self._contents: dict[str, Contents | bytes] = {
-            f"{root}{name}": contents for name, contents in directories.items()
+            sys.intern(f"{root}{name}"): contents for name, contents in directories.items()
         }
         self._open: WeakValueDictionary[str, SmallFile] = WeakValueDictionary()
         self._unpacked: dict[str, None] = dict.fromkeys(self._contents)
         self._forms: dict[str, bytes] = {}  # packed forms of those that have not changed since
         self._pack_above = UNPACKED
+        self._in_use = 0  # directories that this round found in use
+        self._unpacked_before = 0  # how many were unpacked after the last look
         self._looking_at: list[
             str
         ] = []  # directories that the round of looks has yet to go through
@@ -200,20 +203,33 @@ class SmallQueues:
         self._refused.pop(directory, None)
 
     @property
-    def is_packing_due(self) -> bool:
-        """Whether `pack_idle` has something to look at."""
-        return bool(self._looking_at) or len(self._unpacked) > self._pack_above
+    def unpacked_count(self) -> int:
+        """How many directories are unpacked."""
+        return len(self._unpacked)
 
-    def pack_idle(self) -> None:
-        """Pack some of the directories of which no file is open, while there are many more than at the last round."""
+    @property
+    def is_packing_due(self) -> bool:
+        """Whether `pack_idle` has something to look at when nothing else is to be done."""
+        return bool(self._looking_at) or len(self._unpacked) > self._in_use + UNPACKED
+
+    def pack_idle(self, *, is_at_rest: bool = False) -> None:
+        """Pack some of the directories of which no file is open.
+
+        Between commits only while there are many more than at the end of the last round: those that come and go all
+        the time would be packed and unpacked all the time.
+        """
         if not self._looking_at:
-            if not self.is_packing_due:
+            if not self.is_packing_due if is_at_rest else len(self._unpacked) <= self._pack_above:
                 return
-            self._looking_at = list(self._unpacked)
-        part = self._looking_at[-_LOOK:]
-        del self._looking_at[-_LOOK:]
+            self._looking_at = list(reversed(self._unpacked))  # the next one last
+            self._in_use = 0
+        # A commit that unpacked many does not leave them behind: what is given back later leaves holes.
+        count = max(_LOOK, 2 * (len(self._unpacked) - self._unpacked_before))
+        part = self._looking_at[: -count - 1 : -1]
+        del self._looking_at[-count:]
         for directory in part:
-            self._pack_if_idle(directory)
+            self._in_use += not self._pack_if_idle(directory)
+        self._unpacked_before = len(self._unpacked)
         if not self._looking_at:
             self._pack_above = len(self._unpacked) + UNPACKED
 
@@ -223,14 +239,16 @@ class SmallQueues:
         for directory in list(self._unpacked):
             self._pack_if_idle(directory)
 
-    def _pack_if_idle(self, directory: str) -> None:
+    def _pack_if_idle(self, directory: str) -> bool:
         with self.lock:
             contents = self._contents.get(directory)
             if contents is None or isinstance(contents, bytes):
-                return
-            if not any(f"{directory}/{name}" in self._open for name in contents):
-                self._contents[directory] = self._form(directory)
-                del self._forms[directory], self._unpacked[directory]
+                return True
+            if any(f"{directory}/{name}" in self._open for name in contents):
+                return False
+            self._contents[directory] = self._form(directory)
+            del self._forms[directory], self._unpacked[directory]
+            return True
 
     def snapshot(self) -> Iterator[bytes]:
         """Give the records that make all of it again."""

@@ -5,6 +5,7 @@ State: none that changes. Made by `storage.queue.disk`, handed to whatever reads
 
 from __future__ import annotations
 
+from sys import intern
 from typing import NamedTuple
 
 from burrowmq.storage import record
@@ -38,4 +39,5 @@ def directory_at(
 ) -> QueueDirectory:
     """Give the directory at a path; its name is part of the seed."""
     seed = record.seed_of(identity, path)
+    path = intern(path)  # the commit log has it too
     return QueueDirectory(path, identity, seed, entry_count, cache, is_durable)

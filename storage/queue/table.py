@@ -7,7 +7,6 @@ at it under the lock of `storage.disk.jobs`.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Iterator
 
 from burrowmq.storage.queue.segment import IndexFiles, Segment
@@ -22,16 +21,20 @@ _EMPTY_TAIL = 4 * 1024 * 1024
 class SegmentTable:
     """See the module."""
 
-    __slots__ = ("entry_count", "numbers", "segments")
+    __slots__ = ("entry_count", "segments")
 
     def __init__(self, entry_count: int) -> None:
         self.entry_count = entry_count  # places in a segment
-        self.segments: dict[int, Segment] = {}
-        self.numbers: list[int] = []  # of the segments, sorted
+        self.segments: dict[int, Segment] = {}  # in the order of their numbers
 
     def __iter__(self) -> Iterator[Segment]:
         """Give the segments in order; those that go meanwhile do no harm."""
-        return iter([self.segments[number] for number in self.numbers])
+        return iter(list(self.segments.values()))
+
+    @property
+    def numbers(self) -> list[int]:
+        """Those of the segments, sorted."""
+        return list(self.segments)
 
     @property
     def memory_bytes(self) -> int:
@@ -46,22 +49,23 @@ class SegmentTable:
 
     def adopt(self, segment: Segment) -> None:
         """Take a segment in."""
-        self.segments[segment.number] = segment
-        insort(self.numbers, segment.number)
+        segments, number = self.segments, segment.number
+        is_last = not segments or number > next(reversed(segments))
+        segments[number] = segment
+        if not is_last:
+            self.segments = dict(sorted(segments.items()))
 
     def forget(self, segment: Segment) -> None:
         """Take a segment out."""
         del self.segments[segment.number]
-        self.numbers.remove(segment.number)
 
     def clear(self) -> None:
         """Take all out."""
         self.segments.clear()
-        self.numbers.clear()
 
     def is_tail(self, segment: Segment) -> bool:
         """Whether it is the last one, to which the next message goes while there is a place."""
-        return segment.number == self.numbers[-1]
+        return segment.number == next(reversed(self.segments))
 
     def is_spent(self, segment: Segment, *, is_idle: bool) -> bool:
         """Whether a segment's files may go: all in it is acked, and it is not about to be written to again."""

@@ -28,6 +28,7 @@ from burrowmq.broker.queue.order.pending_read import PendingRead
 from burrowmq.broker.queue.order.ram_runs import RamRuns
 from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK, Requeued
 from burrowmq.broker.queue.order.returned import unlogged_runs
+from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
 from burrowmq.broker.queue.run import DURABLE, LOGGED, DeliveryRun, Kind, Loaded, Returned
 from burrowmq.protocol.codec import Message, body_bytes
 from burrowmq.protocol.constants import PERSISTENT
@@ -374,7 +375,7 @@ class Backlog:
 
     def _accept_behind(self, loaded: list[Loaded], next_seq: int) -> None:
         """The bodies of a start batch that stand behind one that was left on disk."""
-        self.disk.start_batch_rest.fill(loaded)
+        self.disk.start_batch_rest = StartBatchRest(loaded)
         self.disk.start_batch_rest.drop_below(self.disk.first)
         if loaded:
             self.start_batch_end = loaded[-1][0] + 1

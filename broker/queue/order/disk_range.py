@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from burrowmq.broker.queue.order.disk_sizes import DiskSizes
-from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
+from burrowmq.broker.queue.order.start_batch_rest import NOTHING_LEFT
 from burrowmq.broker.queue.run import Kind
 from burrowmq.protocol.codec import Message
 
@@ -31,7 +31,7 @@ class DiskRange:
         self.bytes = 0
         self._keeps_sizes = False
         self._sizes: DiskSizes | None = None
-        self.start_batch_rest = StartBatchRest()
+        self.start_batch_rest = NOTHING_LEFT
 
     def keep_sizes(self, *, is_on: bool) -> None:
         """Whether a range that begins from now on remembers the sizes of its messages."""

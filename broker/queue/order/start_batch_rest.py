@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from burrowmq.broker.queue.run import Loaded
 from burrowmq.broker.words.no_items import NoItems
@@ -26,20 +27,16 @@ class StartBatchRest:
 
     __slots__ = ("_entries", "bytes")
 
-    def __init__(self) -> None:
-        self._entries = _NO_ENTRIES
-        self.bytes = 0
+    def __init__(self, entries: Sequence[Loaded] = ()) -> None:
+        """Keep these; nothing is added later."""
+        self._entries = deque(entries) if entries else _NO_ENTRIES
+        self.bytes = sum([entry[1].size for entry in entries])
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Loaded]:
         return iter(self._entries)
-
-    def fill(self, entries: Sequence[Loaded]) -> None:
-        """Keep these instead of what was here."""
-        self._entries = deque(entries)
-        self.bytes = sum([entry[1].size for entry in entries])
 
     def take_run(self, first_seq: int) -> list[Loaded]:
         """Take out the entries from `first_seq` on, as far as ids are consecutive; none when it is not here."""
@@ -61,3 +58,7 @@ class StartBatchRest:
         """Forget all."""
         self._entries.clear()
         self.bytes = 0
+
+
+# What most backlogs have, and all of them share.
+NOTHING_LEFT: Final = StartBatchRest()

@@ -9,6 +9,7 @@ import pytest
 
 from burrowmq.broker.queue.invariants import verify
 from burrowmq.broker.queue.order.parked import Range
+from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.run import LOGGED
 from burrowmq.broker.queue.serve.consumer import Consumer
@@ -50,6 +51,12 @@ def test_a_queue_with_messages_in_every_part_is_sound(queue):
 def entry(queue: Queue, seq: int, due: int = 0) -> tuple[object, ...]:
     _, found, _, kind, redelivered = queue.levels[0].requeued.heap[1]
     return (seq, found, due, kind, redelivered)
+
+
+def miscounted() -> StartBatchRest:
+    rest = StartBatchRest()
+    rest.bytes = 1
+    return rest
 
 
 def put(target: object, **values: object) -> None:
@@ -129,15 +136,18 @@ LEVEL: dict[str, tuple[Callable[[Queue], object], str]] = {
         "3 messages of 7 bytes on disk, the sizes that are kept make 3 of 6 bytes",
     ),
     "left-over elsewhere": (
-        lambda q: q.levels[0].disk.start_batch_rest.fill([(9, message(b"x"), 0)]),
+        lambda q: put(q.levels[0].disk, start_batch_rest=StartBatchRest([(9, message(b"x"), 0)])),
         r"left-over ids 9\.\.9 lie outside of 10\.\.12",
     ),
     "left-over order": (
-        lambda q: q.levels[0].disk.start_batch_rest.fill([(n, message(b"x"), 0) for n in (11, 10)]),
+        lambda q: put(
+            q.levels[0].disk,
+            start_batch_rest=StartBatchRest([(n, message(b"x"), 0) for n in (11, 10)]),
+        ),
         "left-over ids are not in order",
     ),
     "left-over bytes": (
-        lambda q: put(q.levels[0].disk.start_batch_rest, bytes=1),
+        lambda q: put(q.levels[0].disk, start_batch_rest=miscounted()),
         "left-over messages have 0 bytes, 1 are counted",
     ),
     "no store": (

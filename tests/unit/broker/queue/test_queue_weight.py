@@ -18,8 +18,8 @@ from tests.support.bench.node import NodeBench
 from tests.support.messages import message
 
 QUEUES = 200
-BYTES = 7_000
-OBJECTS = 34
+BYTES = 6_500
+OBJECTS = 30
 NOT_THE_NODES = [
     tracemalloc.Filter(False, "*/tests/*"),  # the disk is one in memory
     tracemalloc.Filter(False, tracemalloc.__file__),

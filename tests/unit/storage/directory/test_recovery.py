@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from burrowmq.storage.directory.recovery import definitions_bytes
 from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat
+from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
@@ -269,3 +272,10 @@ def test_the_first_start_of_all_comes_after_no_unclean_stop() -> None:
     filesystem, rows = filled()
     killed = unopened(filesystem.process_killed(), rows, segment_entry_count=COUNT)
     assert not killed.recover().clean
+
+
+def test_what_definitions_take_is_known_before_anything_is_opened(tmp_path: Path) -> None:
+    assert definitions_bytes(OsFileSystem(), str(tmp_path)) == 0
+    (tmp_path / "definitions.db").write_bytes(bytes(3))
+    (tmp_path / "definitions.db-wal").write_bytes(bytes(4))
+    assert definitions_bytes(OsFileSystem(), str(tmp_path)) == 7

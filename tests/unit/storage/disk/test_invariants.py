@@ -34,8 +34,8 @@ def test_a_store_in_use_is_sound(index):
 
 CASES: dict[str, tuple[Callable[[StoreInUse], object], str]] = {
     "numbers": (
-        lambda s: s.queue.index.numbers.append(7),
-        r"segments \[0\], the sorted numbers are \[0, 7\]",
+        lambda s: s.queue.index.segments.update({-1: s.queue.index.segments[0]}),
+        r"segments \[0, -1\] are not in order",
     ),
     "another number": (
         lambda s: put(s.queue.index.segments[0], number=3),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 
-from burrowmq.storage.log.small_queues import UNPACKED
+from burrowmq.storage.log.files import Unsynced
+from burrowmq.storage.log.records import Kind
+from burrowmq.storage.log.small_queues import UNPACKED, SmallQueues
 from tests.support.mounted_log import (
     OPTIONS,
     QUEUES,
@@ -42,3 +44,51 @@ def test_small_queues_that_nobody_uses_are_packed_and_come_back() -> None:
         assert found.file_size(f"{QUEUES}/7/empty") == 0
         assert found.listdir(f"{QUEUES}/8") == ["b", "empty"]
         assert not found.exists(f"{QUEUES}/9")
+
+
+class NoJournal:
+    """What small files tell, told to nobody."""
+
+    def note(self, kind: Kind, path: str, offset: int = 0, data: bytes = b"") -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+    def unsynced(self, path: str) -> Unsynced:
+        raise AssertionError(path)
+
+    def settled(self, path: str) -> None:
+        pass
+
+
+def small_queues(count: int) -> SmallQueues:
+    small = SmallQueues(NoJournal(), "/v/", 1, {})
+    make(small, range(count))
+    return small
+
+
+def make(small: SmallQueues, numbers: range) -> None:
+    for number in numbers:
+        small.add(f"/v/q{number}")
+        small.create(f"/v/q{number}/0.qi").pwrite(b"entry", 0)
+
+
+def test_a_commit_that_makes_many_leaves_few_of_them_unpacked() -> None:
+    small = small_queues(0)
+    for first in range(0, 5000, 500):
+        make(small, range(first, first + 500))
+        small.pack_idle()
+    assert small.unpacked_count <= 3 * UNPACKED
+
+
+def test_at_rest_all_but_a_few_are_packed_and_between_commits_those_in_use_stay() -> None:
+    small = small_queues(4 * UNPACKED)
+    while small.is_packing_due:
+        small.pack_idle(is_at_rest=True)
+    assert small.unpacked_count <= UNPACKED
+    for number in range(UNPACKED):  # in use again, by turns
+        assert small.contents(f"/v/q{number}") is not None
+    before = small.unpacked_count
+    small.pack_idle()
+    assert small.unpacked_count == before

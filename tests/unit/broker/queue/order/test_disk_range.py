@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.broker.queue.order.disk_range import DiskRange
+from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
 from burrowmq.broker.queue.run import DURABLE, TRANSIENT
 from tests.support.messages import message
 
@@ -64,7 +65,7 @@ def test_where_an_id_is_missing_nothing_goes_unread():
 
 def test_what_was_read_leaves_and_takes_overtaken_bodies_along():
     disk = filled(3, 3, 1)
-    disk.start_batch_rest.fill([(6, message(b"yyy"), 0), (7, message(b"z"), 0)])
+    disk.start_batch_rest = StartBatchRest([(6, message(b"yyy"), 0), (7, message(b"z"), 0)])
     disk.skip(2, 6, 7, 8)
     assert (disk.first, disk.count, disk.bytes, len(disk.start_batch_rest)) == (7, 1, 1, 1)
     assert disk.drop(9, 99) == (range(7, 8), 1, TRANSIENT)
@@ -78,7 +79,7 @@ def test_what_the_store_has_lost_is_gone_at_the_end_of_the_range():
 
 def test_forgotten():
     disk = filled(3, 3)
-    disk.start_batch_rest.fill([(6, message(b"yyy"), 0)])
+    disk.start_batch_rest = StartBatchRest([(6, message(b"yyy"), 0)])
     disk.clear()
     assert (disk.count, disk.bytes, len(disk.start_batch_rest)) == (0, 0, 0)
     assert disk.drop(1, 1) is None

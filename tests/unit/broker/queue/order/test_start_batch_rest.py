@@ -7,9 +7,7 @@ from tests.support.messages import message
 
 
 def filled(*seqs: int) -> StartBatchRest:
-    start_batch_rest = StartBatchRest()
-    start_batch_rest.fill([(seq, message(b"x" * seq), 0) for seq in seqs])
-    return start_batch_rest
+    return StartBatchRest([(seq, message(b"x" * seq), 0) for seq in seqs])
 
 
 def test_runs_come_out_where_the_disk_range_begins():
