@@ -1,4 +1,3 @@
-# ruff: noqa: E402 - without pyarrow the file is skipped before its imports
 """What a spoolLocation names."""
 
 from __future__ import annotations

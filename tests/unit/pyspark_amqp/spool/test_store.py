@@ -1,4 +1,3 @@
-# ruff: noqa: E402 - without pyarrow the file is skipped before its imports
 """One contract for a folder and for object stores.
 
 Covers: pyspark_amqp/spool/posix.py, pyspark_amqp/spool/objects.py
