@@ -9,6 +9,8 @@ import pytest
 from tests.differential.broker import Broker, Place
 from tests.differential.peer import wait_for
 
+pytestmark = [pytest.mark.differential, pytest.mark.needs_server, pytest.mark.long]
+
 MODES = ("on-confirm", "on-publish", "no-ack")
 COUNT = 50
 
