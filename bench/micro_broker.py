@@ -28,6 +28,7 @@ COUNT = 400
 BODY = b"x" * 16
 ROUNDS = 7
 REPEATS = 20
+KEYS = 100_000
 HEADERS = {"task": "app.tasks.add", "id": "5f2c", "retries": 0}
 CELERY = {
     "content_type": "application/json",
@@ -82,6 +83,55 @@ def publishing(data: bytes, **arguments: Any) -> tuple[Step, Step]:
     """Publish to a queue with these arguments."""
     row = Row(**arguments)
     return partial(row.send, data), row.purge
+
+
+def spreading(
+    kind: str, key: str = "k.{}", arguments: dict[str, Any] | None = None, **properties: str
+) -> tuple[Step, Step]:
+    """Publish through an exchange to ten queues; keys and properties have the message's number where they say `{}`.
+
+    KEYS different messages come in turn, or as many as there are, each new, with `{new}`.
+    """
+    row = Row()
+    row.client.call(1, spec.Exchange.Declare(exchange="x", type=kind, arguments=arguments))
+    queues = []
+    for number in range(10):
+        row.client.call(1, spec.Queue.Declare(queue=f"q{number}"))
+        wanted = "10" if kind == "x-consistent-hash" else f"k.{number}"
+        row.client.call(1, spec.Queue.Bind(queue=f"q{number}", exchange="x", routing_key=wanted))
+        queues.append(row.bench.vhost.queues[f"q{number}"])
+    is_new = "{new}" in key + "".join(properties.values())
+
+    def read(first: int) -> bytes:
+        parts = []
+        for number in range(first, first + COUNT):
+            said = {"new": number} if is_new else {}
+            own = {n: v.format(number, **said) for n, v in properties.items()}
+            if "headers" in own:
+                own["headers"] = {"h": own["headers"]}
+            given = spec.BasicProperties(**own)
+            at = number % 10 if kind == "direct" else number
+            parts.append(publish_bytes(1, "x", key.format(at, **said), BODY, properties=given))
+        return b"".join(parts)
+
+    known = [] if is_new else [read(first) for first in range(0, KEYS, COUNT)]
+    at = [0]
+    following = [b""]
+
+    def work() -> None:
+        row.send(following[0])
+
+    def reset() -> None:
+        for queue in queues:
+            queue.purge()
+        following[0] = read(at[0] * COUNT) if is_new else known[at[0] % len(known)]
+        at[0] += 1
+
+    reset()
+    for _ in known:  # every key is met once before it counts
+        work()
+        reset()
+    return work, reset
 
 
 def settling(method: Callable[[int], Any], **arguments: Any) -> tuple[Step, Step]:
@@ -140,6 +190,19 @@ ROWS: dict[str, Callable[[], tuple[Step, Step]]] = {
     "10 keys in turn": lambda: mixed_keys(10),
     "100 keys in turn": lambda: mixed_keys(100),
     "CC": lambda: publishing(publishes(headers={"CC": ["dead"]})),
+    "direct, 10 queues": lambda: spreading("direct"),
+    "consistent hash, 100,000 keys": lambda: spreading("x-consistent-hash"),
+    "consistent hash, every key new": lambda: spreading("x-consistent-hash", "{new}"),
+    "consistent hash, 100,000 headers": lambda: spreading(
+        "x-consistent-hash", "", {"hash-header": "h"}, headers="{}"
+    ),
+    "consistent hash, message_id": lambda: spreading(
+        "x-consistent-hash", "", {"hash-property": "message_id"}, message_id="{}"
+    ),
+    "modulus hash, 100,000 keys": lambda: spreading("x-modulus-hash"),
+    "random": lambda: spreading("x-random", ""),
+    "recent history": lambda: spreading("x-recent-history", ""),
+    "fanout to 10 (per publish)": lambda: spreading("fanout", ""),
     "ack": lambda: settling(spec.Basic.Ack),
     "nack, requeue": lambda: settling(partial(spec.Basic.Nack, requeue=True)),
     "nack, dropped": lambda: settling(partial(spec.Basic.Nack, requeue=False)),
@@ -169,7 +232,7 @@ def measure(work: Step, reset: Step) -> float:
 def main() -> int:
     """Measure the rows that are named, or all."""
     for name in sys.argv[1:] or ROWS:
-        print(f"{NAME:12} {name:24} {measure(*ROWS[name]()):8.3f} us", flush=True)
+        print(f"{NAME:12} {name:32} {measure(*ROWS[name]()):8.3f} us", flush=True)
     return 0
 
 

@@ -22,6 +22,7 @@ from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.run import DeliveryRun, returned
 from burrowmq.broker.report.metrics import VhostMetrics
+from burrowmq.broker.vhost.router import is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.answers.reply import ApiError, bad_request, is_number
@@ -60,10 +61,13 @@ def publish(
         message = hide_bcc(message, given)
     # Internal exchanges and missing ones are refused there.
     source = owner.source(exchange).exchange
-    queues = owner.route(source, keys, lambda: headers)
-    outcomes = [queue.publish([message], message.flags, message.size) for queue in queues]
+    queues = owner.route(source, keys, lambda: given)
+    for target in filter(is_no_queue, queues):
+        target.publish([message], message.flags, message.size)
+    reached = [queue for queue in queues if not is_no_queue(queue)]
+    outcomes = [queue.publish([message], message.flags, message.size) for queue in reached]
     is_refused = any(isinstance(each, Rejected) for each in outcomes)
-    _count_published(node, owner, source, len(queues), is_refused=is_refused)
+    _count_published(node, owner, source, len(reached), is_refused=is_refused)
     return any(not isinstance(each, Rejected) for each in outcomes)
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.confirms import Ways
-from burrowmq.broker.channel.reply import ReplyTarget
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.vhost.router import Route
+from burrowmq.broker.vhost.router import Route, is_no_queue, queue_count
 from burrowmq.protocol.codec import Message, Sheaf, places, shares
 from burrowmq.protocol.constants import MANDATORY
 
@@ -39,7 +38,7 @@ def enqueue(
             pending |= outcome.is_pending
             refused = set(outcome.indexes) | (refused or set())
     if _is_routed(queues):
-        route.exchange.publish_out += count * len(queues)
+        route.exchange.publish_out += count * queue_count(queues)
         channel.session.metrics.messages_routed += count
     else:
         _unroutable(channel, messages, flags)
@@ -73,7 +72,7 @@ def enqueue_sheaves(
         assert route.queues is not None, "the caller has looked"
         if _is_routed(route.queues):
             count = len(part.messages)
-            route.exchange.publish_out += count * len(route.queues)
+            route.exchange.publish_out += count * queue_count(route.queues)
             routed_count += count
         else:
             lost.add(route)
@@ -124,14 +123,9 @@ def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, 
         session.scheduler.confirms_dirty(channel)
 
 
-def is_reply(target: object) -> bool:
-    """Whether it is a direct-reply consumer and no queue."""
-    return target.__class__ is ReplyTarget
-
-
 def _is_routed(queues: tuple[Queue, ...]) -> bool:
-    """RabbitMQ: a message that reached nobody but a direct-reply consumer counts as unroutable."""
-    return bool(queues) and not (is_reply(queues[0]) and all(map(is_reply, queues)))
+    """RabbitMQ: a message that reached nobody but a direct-reply consumer, or a history, counts as unroutable."""
+    return bool(queues) and not (is_no_queue(queues[0]) and all(map(is_no_queue, queues)))
 
 
 def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:

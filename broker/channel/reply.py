@@ -45,7 +45,7 @@ class ReplyChannel(Protocol):
 class ReplyTarget:
     """The reply consumer of one channel."""
 
-    is_reply = True
+    is_no_queue = True
     durable = False
 
     def __init__(self, channel: ReplyChannel, tag: str, key: bytes) -> None:

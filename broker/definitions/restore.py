@@ -254,6 +254,7 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
             destination=_text(row, "destination"),
             routing_key=_text(row, "routing_key").encode("utf-8", "surrogateescape"),
             arguments=unpack_arguments(_text(row, "arguments")),
+            place=cast("int", row.get("place", 0)),
         )
         if not vhost.restore_binding(edge):
             raise ValueError("source or destination is missing")

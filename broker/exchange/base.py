@@ -2,7 +2,7 @@
 
 An exchange owns the bindings of which it is the source, in the order they were made. Subclasses keep whatever index
 makes `match` fast; `_index` and `_unindex` are called exactly once per binding to keep it up to date. `match` gives the
-destinations of the exchange's own bindings for one routing key: possibly with repeats, never following another
+destinations of the exchange's own bindings for one routing key (`look` decodes the message's properties, when they are asked for): possibly with repeats, never following another
 exchange (that is `broker.vhost.router`'s walk). `hops` holds the bindings that lead to exchanges, so that a walk over
 the graph never has to look at a hundred thousand queue bindings. Called by `broker.vhost.router` and
 `broker.vhost.vhost` only.
@@ -13,13 +13,17 @@ Source: AMQP 0-9-1 exchange class; RabbitMQ's rabbit_exchange_type_* modules.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from burrowmq.broker.exchange.binding import Binding, Destination, Identity
+    from burrowmq.protocol import properties
+    from burrowmq.protocol.codec import Message
     from burrowmq.protocol.table import FieldTable
+
+    Look = Callable[[], properties.Properties]
 
 
 class Properties(TypedDict, total=False):
@@ -31,14 +35,40 @@ class Properties(TypedDict, total=False):
     arguments: FieldTable | None
 
 
+class Keeps(Protocol):
+    """What an exchange keeps of its messages; routes take it for a queue."""
+
+    @property
+    def name(self) -> str:
+        """None of a queue's."""
+        ...
+
+    @property
+    def durable(self) -> bool:
+        """Whether it outlives a restart."""
+        ...
+
+    def messages(self) -> list[Message]:
+        """What is kept, oldest first, as messages that no queue has seen."""
+        ...
+
+
 class Exchange:
     """The common part; one subclass per type."""
 
     type: ClassVar[str] = ""
+    # True when each message goes to one of the destinations.
+    picks_one: ClassVar[bool] = False
+    # True when it matters in which order bindings were made, also after a restart (`Binding.place`).
+    keeps_order: ClassVar[bool] = False
     # True when `match` looks at headers: routes through such an exchange cannot be remembered by routing key.
-    needs_headers: ClassVar[bool] = False
+    needs_headers = False
+    # True when chance or a property decides: routes through such an exchange cannot be remembered at all.
+    is_each = False
     # True when the routing key makes no difference: one match is then enough for all keys of a message.
-    ignores_keys: ClassVar[bool] = False
+    ignores_keys = False
+    # What keeps messages for later bindings; it stands in routes behind the queues.
+    history: Keeps | None = None
 
     def __init__(self, name: str, **properties: Unpack[Properties]) -> None:
         self.name = name
@@ -50,6 +80,7 @@ class Exchange:
         self.policy_name: str | None = None
         self._bindings: dict[Identity, Binding] = {}
         self.hops: dict[Identity, Binding] = {}
+        self.next_place = 0  # of a binding
         self.publish_in = 0
         self.publish_out = 0
 
@@ -65,8 +96,15 @@ class Exchange:
         """The binding of that identity."""
         return self._bindings.get(identity)
 
-    def validate(self, arguments: FieldTable) -> None:
-        """Refuse binding arguments that this type cannot use.
+    @classmethod
+    def check_arguments(cls, arguments: FieldTable) -> None:
+        """Refuse arguments of a declaration that this type cannot use.
+
+        Raises: PreconditionFailed.
+        """
+
+    def validate(self, routing_key: bytes, arguments: FieldTable) -> None:
+        """Refuse a binding that this type cannot use.
 
         Raises: PreconditionFailed.
         """
@@ -76,6 +114,7 @@ class Exchange:
         if binding.identity in self._bindings:
             return False
         self._bindings[binding.identity] = binding
+        self.next_place = max(self.next_place, binding.place + 1)
         if binding.destination_kind == "exchange":
             self.hops[binding.identity] = binding
         self._index(binding)
@@ -90,11 +129,17 @@ class Exchange:
         self._unindex(found)
         return True
 
-    def match(
-        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
-    ) -> Iterable[Destination]:
+    def match(self, routing_key: bytes, look: Look | None) -> Iterable[Destination]:
         """The destinations of this exchange's own bindings for one message; may repeat, but for those of a tuple."""
         raise NotImplementedError
+
+    def match_all(
+        self, routing_keys: tuple[bytes, ...], look: Look | None
+    ) -> Iterable[Destination]:
+        """The same for a message with several keys (CC, BCC)."""
+        if self.ignores_keys:
+            return self.match(routing_keys[0], look)
+        return [found for key in routing_keys for found in self.match(key, look)]
 
     @property
     def header_names(self) -> Collection[str]:

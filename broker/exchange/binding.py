@@ -55,6 +55,7 @@ class Binding:
         "destination",
         "destination_kind",
         "identity",
+        "place",
         "routing_key",
         "source",
     )
@@ -66,12 +67,14 @@ class Binding:
         destination_kind: DestinationKind,
         routing_key: bytes,
         arguments: FieldTable,
+        place: int = 0,
     ) -> None:
         self.source = source
         self.destination = destination
         self.destination_kind: DestinationKind = destination_kind
         self.routing_key = routing_key
         self.arguments = arguments
+        self.place = place  # among those of its source, where that keeps an order
         self.identity: Identity = binding_identity(
             destination_kind, destination.name, routing_key, arguments
         )
@@ -91,3 +94,4 @@ class Edge(NamedTuple):
     destination: str
     routing_key: bytes
     arguments: FieldTable
+    place: int = 0

@@ -16,8 +16,8 @@ from burrowmq.broker.exchange.base import Exchange, Properties
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from burrowmq.broker.exchange.base import Look
     from burrowmq.broker.exchange.binding import Binding, Destination
-    from burrowmq.protocol.table import FieldTable
 
 
 class DirectExchange(Exchange):
@@ -30,9 +30,7 @@ class DirectExchange(Exchange):
         # A dict used as an ordered set: unbinding one of many queues under one key stays O(1).
         self._by_key: dict[bytes, dict[Binding, None]] = {}
 
-    def match(
-        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
-    ) -> Iterable[Destination]:
+    def match(self, routing_key: bytes, look: Look | None) -> Iterable[Destination]:
         """The destinations bound with exactly this key."""
         found = self._by_key.get(routing_key)
         if found is None:
@@ -56,9 +54,7 @@ class DefaultExchange(DirectExchange):
         super().__init__("")
         self._lookup = lookup
 
-    def match(
-        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
-    ) -> Iterable[Destination]:
+    def match(self, routing_key: bytes, look: Look | None) -> Iterable[Destination]:
         """The queue (or direct-reply target) of that name, if there is one."""
         found = self._lookup(routing_key)
         return () if found is None else (found,)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from burrowmq.broker.exchange.base import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from burrowmq.broker.exchange.base import Look
     from burrowmq.broker.exchange.binding import Binding, Destination
-    from burrowmq.protocol.table import FieldTable
 
 
 class FanoutExchange(Exchange):
@@ -26,9 +26,7 @@ class FanoutExchange(Exchange):
     ignores_keys = True
     _destinations: tuple[Destination, ...] | None = None
 
-    def match(
-        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
-    ) -> Iterable[Destination]:
+    def match(self, routing_key: bytes, look: Look | None) -> Iterable[Destination]:
         """All destinations, each once."""
         destinations = self._destinations
         if destinations is None:

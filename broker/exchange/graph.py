@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.exchange import exchange_class
 from burrowmq.broker.exchange.binding import Binding, binding_identity
 from burrowmq.broker.words.resource import (
     check_same_argument,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from burrowmq.broker.exchange.base import Exchange
     from burrowmq.broker.exchange.binding import Destination, DestinationKind, Edge
-    from burrowmq.broker.words.resource import Rows
+    from burrowmq.broker.words.resource import Row, Rows
     from burrowmq.protocol.table import FieldTable
 
 # name, type, internal; all durable, none auto-delete.
@@ -111,7 +111,8 @@ class ExchangeGraph:
         check_same_argument("alternate-exchange", exchange.arguments, declaration.arguments, where)
 
     def create(self, declaration: ExchangeDeclaration) -> Exchange:
-        """Make an exchange that does not exist; its arguments were checked by the caller."""
+        """Make an exchange that does not exist. Raises: PreconditionFailed for what its type cannot use."""
+        exchange_class(declaration.type).check_arguments(declaration.arguments)
         exchange = self.restore(declaration)
         if exchange.durable:
             self._rows.put(
@@ -131,7 +132,7 @@ class ExchangeGraph:
     def restore(self, declaration: ExchangeDeclaration) -> Exchange:
         """Make an exchange without writing a row: it came from one, or is not durable."""
         assert declaration.name not in self.exchanges, "checked by the caller"
-        exchange = TYPES[declaration.type](
+        exchange = exchange_class(declaration.type)(
             declaration.name,
             durable=declaration.durable,
             auto_delete=declaration.auto_delete,
@@ -165,33 +166,37 @@ class ExchangeGraph:
 
     # -- bindings -----------------------------------------------------------------------------------------------
 
-    def bind(self, edge: Edge, destination: Destination) -> None:
-        """Add a binding, and its row if both ends are durable; the same one again is a no-op.
+    def bind(self, edge: Edge, destination: Destination) -> bool:
+        """Add a binding, and its row if both ends are durable; False when it is there already.
 
         Raises: NotFound, PreconditionFailed.
         """
         source = self.exchange(edge.source)
-        source.validate(edge.arguments)
-        binding = Binding(source, destination, edge.kind, edge.routing_key, edge.arguments)
-        if self._add_binding(source, binding) and self._is_durable(source, binding):
-            self._rows.put(
-                "binding",
-                self._binding_key(binding),
-                {
-                    "vhost": self.vhost_name,
-                    "source": edge.source,
-                    "kind": edge.kind,
-                    "destination": edge.destination,
-                    "routing_key": edge.routing_key.decode("utf-8", "surrogateescape"),
-                    "arguments": pack_arguments(edge.arguments),
-                },
-            )
+        source.validate(edge.routing_key, edge.arguments)
+        place = source.next_place if source.keeps_order else 0
+        binding = Binding(source, destination, edge.kind, edge.routing_key, edge.arguments, place)
+        if not self._add_binding(source, binding):
+            return False
+        if self._is_durable(source, binding):
+            row: Row = {
+                "vhost": self.vhost_name,
+                "source": edge.source,
+                "kind": edge.kind,
+                "destination": edge.destination,
+                "routing_key": edge.routing_key.decode("utf-8", "surrogateescape"),
+                "arguments": pack_arguments(edge.arguments),
+            }
+            if source.keeps_order:
+                row["place"] = place
+            self._rows.put("binding", self._binding_key(binding), row)
+        return True
 
     def restore_binding(self, edge: Edge, destination: Destination) -> bool:
         """Add a binding without writing a row; False when its source is missing."""
         source = self.exchanges.get(edge.source)
         return source is not None and self._add_binding(
-            source, Binding(source, destination, edge.kind, edge.routing_key, edge.arguments)
+            source,
+            Binding(source, destination, edge.kind, edge.routing_key, edge.arguments, edge.place),
         )
 
     def find(self, edge: Edge) -> Binding | None:

@@ -24,8 +24,9 @@ from burrowmq.protocol import table
 from burrowmq.protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection, Iterable
 
+    from burrowmq.broker.exchange.base import Look
     from burrowmq.broker.exchange.binding import Binding, Destination
     from burrowmq.protocol.table import FieldTable, FieldValue
 
@@ -98,7 +99,7 @@ class HeadersExchange(Exchange):
         """Names of the headers that any binding asks for."""
         return self._asked
 
-    def validate(self, arguments: FieldTable) -> None:
+    def validate(self, routing_key: bytes, arguments: FieldTable) -> None:
         """Refuse an unknown x-match."""
         if "x-match" not in arguments:
             return
@@ -115,13 +116,11 @@ class HeadersExchange(Exchange):
                 " expected all, any, all-with-x, or any-with-x"
             )
 
-    def match(
-        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
-    ) -> Iterable[Destination]:
+    def match(self, routing_key: bytes, look: Look | None) -> Iterable[Destination]:
         """The destinations whose arguments the message's headers satisfy."""
         if not self._compiled:
             return ()
-        found = headers() if headers is not None else {}
+        found = (look().headers if look is not None else None) or {}
         known = {key: comparable(value) for key, value in found.items()}
         return [
             binding.destination

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Unpack
 from burrowmq.broker.exchange.base import Exchange, Properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from burrowmq.broker.exchange.base import Look
     from burrowmq.broker.exchange.binding import Binding, Destination
-    from burrowmq.protocol.table import FieldTable
 
 STAR = b"*"
 HASH = b"#"
@@ -128,9 +128,7 @@ class TopicExchange(Exchange):
         self._states: dict[tuple[Node, ...], State] = {}
         self._kept_count = 0
 
-    def match(
-        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
-    ) -> Iterable[Destination]:
+    def match(self, routing_key: bytes, look: Look | None) -> Iterable[Destination]:
         """The destinations of every pattern that the key matches, each once; O(words) but for states that are new."""
         state = self._start or self._begin()
         for word in split_words(routing_key):

@@ -62,10 +62,11 @@ def _targets(vhost: Vhost, queue: Queue) -> tuple[list[str], bool]:
     if exchange is None:
         return [], True
     key = queue.settings.dead_letter_routing_key
-    if key is not None and router.reach(vhost, exchange).header_names is None:
-        return [target.name for target in vhost.route(exchange, (key,), None)], True
-    found = dict.fromkeys(islice(_possible(vhost, exchange), BINDINGS_MAX))
-    return list(found), False
+    if key is not None and router.reach(vhost, exchange).is_by_key:
+        found = vhost.route(exchange, (key,), None)
+        return [target.name for target in found if not router.is_no_queue(target)], True
+    possible = dict.fromkeys(islice(_possible(vhost, exchange), BINDINGS_MAX))
+    return list(possible), False
 
 
 def _possible(vhost: Vhost, exchange: Exchange) -> Iterator[str]:

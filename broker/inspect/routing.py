@@ -22,8 +22,10 @@ from burrowmq.broker.exchange.topic import HASH, STAR, split_words
 from burrowmq.broker.inspect.topology import binding_row, implicit_binding_row
 from burrowmq.broker.inspect.values import Row, plain
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.router import is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.properties import Properties
 from burrowmq.protocol.table import FieldTable, type_name
 
 ROWS_MAX = 200
@@ -61,7 +63,8 @@ def explain(vhost: Vhost, exchange: Exchange, question: Question) -> Generator[N
     """
     keys = question.keys()
     octets = tuple(key for key, _ in keys)
-    routed = vhost.route(exchange, octets, lambda: question.headers)
+    look = partial(Properties, headers=question.headers)
+    routed = [each for each in vhost.route(exchange, octets, look) if not _is_history(each)]
     queues = {target.name: _target(target) for target in routed[:QUEUES_MAX]}
     steps: list[Row] = []
     seen, waiting = {exchange.name}, [(exchange, "published to")]
@@ -101,9 +104,13 @@ def _look(
     matched: list[Row] = []
     missed: list[Row] = []
     counts = {"matched_count": 0, "missed_count": 0}
+    chosen = _chosen(exchange, keys, question.headers)
     for row_of, binding in _bindings(vhost, exchange, keys):
         yield
-        key = None if binding is None else _matching(exchange, binding, keys, question.headers)
+        if binding is None or chosen is None:
+            key = None if binding is None else _matching(exchange, binding, keys, question.headers)
+        else:
+            key = keys[0] if binding.destination in chosen else None
         if binding is None or key is not None:
             counts["matched_count"] += 1
             # An exchange is walked to, however many queues come before it.
@@ -133,6 +140,19 @@ def _bindings(
             yield partial(implicit_binding_row, vhost, target.name), None
 
 
+def _chosen(exchange: Exchange, keys: Sequence[bytes], headers: FieldTable) -> set[object] | None:
+    """Where an exchange sends the message that looks at all its bindings together; by chance: anywhere."""
+    if not exchange.picks_one:
+        return None
+    if exchange.is_each and exchange.ignores_keys and not exchange.arguments.get("hash-property"):
+        return {binding.destination for binding in exchange.bindings}
+    return set(exchange.match_all(tuple(keys), partial(Properties, headers=headers)))
+
+
+def _is_history(target: object) -> bool:
+    return is_no_queue(target) and not getattr(target, "name", "")
+
+
 def _matching(
     exchange: Exchange, binding: Binding, keys: Sequence[bytes], headers: FieldTable
 ) -> bytes | None:
@@ -140,7 +160,7 @@ def _matching(
     alone = type(exchange)(exchange.name)
     alone.bind(binding)
     for key in keys:
-        if any(True for _ in alone.match(key, lambda: headers)):
+        if any(True for _ in alone.match(key, partial(Properties, headers=headers))):
             return key
     return None
 
@@ -163,6 +183,8 @@ def why_not(
     exchange: Exchange, binding: Binding, keys: Sequence[bytes], headers: FieldTable
 ) -> str:
     """One sentence on why a binding does not match."""
+    if exchange.picks_one:
+        return "the message's hash names another binding"
     if exchange.needs_headers:
         return _missing_headers(binding, headers)
     if exchange.type == "topic":

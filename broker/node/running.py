@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from burrowmq.broker.definitions import document as definition_document
 from burrowmq.broker.definitions import restore as definitions
@@ -54,6 +55,10 @@ from burrowmq.protocol.connection.server import ServerConnection
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StorageError, StoreClosed, with_way_out
 from burrowmq.storage.names import QueueNames
+
+if TYPE_CHECKING:
+    # Loaded when the first import is asked for.
+    from burrowmq.broker.imports.job import Job
 
 FAILED_GRACE_S = 0.5
 """For how long clients have time to close when the store has failed: who restarts the process waits for its end."""
@@ -136,6 +141,8 @@ class RunningNode:
         )
         self._offered = options.offered(config, server_properties(self.cluster_name))
         self._context = self._make_context()
+        self.import_job: Job | None = None
+        """Of messages from another broker, the last one that was asked for."""
         self.acceptor = Acceptor(
             options.acceptor_options(config, process.sockets_max),
             self.open_session,
@@ -414,6 +421,11 @@ class RunningNode:
         """Stop, once; True when the store was closed cleanly."""
         has_failed = self.failed.done()
         self._is_stopping = True
+        if self.import_job is not None:
+            if has_failed:
+                self.import_job.cancel()
+            else:
+                await self.import_job.stop()
         self._sweep.stop()
         self._heartbeats.stop()
         self.monitor.stop()
@@ -439,6 +451,8 @@ class RunningNode:
 
     async def kill(self) -> None:
         """End as if the process were killed: connections break, what no commit has is lost, nothing is tidied up."""
+        if self.import_job is not None:
+            self.import_job.cancel()
         self._sweep.stop()
         self._heartbeats.stop()
         self.monitor.stop()

@@ -44,7 +44,7 @@ def _address(vhost: Vhost, address: bytes, found: Route) -> Iterator[str]:
     if exchange is not found.exchange:
         yield f"a route from exchange {name!r} is remembered, which is another one or gone"
         return
-    if router.reach(vhost, exchange).header_names is None:
+    if router.reach(vhost, exchange).is_by_key:
         queues = router.route(vhost, exchange, (split_address(address)[1],), None)
     else:
         queues = None

@@ -32,6 +32,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, first_record, is_cycle, record
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.vhost.router import is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import Message, body_bytes, by_priority, first_deaths
 from burrowmq.protocol.constants import TABLE_SIZE_MAX
@@ -111,7 +112,7 @@ class Republisher:
         try:
             dead, deaths = record(message, death, self._header_max)
             queues = self._vhost.route(
-                exchange, dead_keys(message, death), lambda: decode(dead.raw).headers or {}
+                exchange, dead_keys(message, death), lambda: decode(dead.raw)
             )
             return self._hand_over(exchange, queues, [dead], (death, deaths))
         except FrameError as error:
@@ -139,12 +140,13 @@ class Republisher:
             failed = self._put_by_level(queue, dead, death)
             for place in failed:
                 failures[place] += 1
-            exchange.publish_out += len(dead) - len(failed)
+            if not is_no_queue(queue):
+                exchange.publish_out += len(dead) - len(failed)
         return failures.count(len(queues)) if queues else 0
 
     def _put_by_level(self, queue: Queue, dead: list[Message], death: Death) -> Sequence[int]:
         """Publish to one queue, each priority by itself, so that a fault at one costs no other; as `_put`."""
-        if _is_reply(queue) or len(queue.levels) == 1 or queue.settings.is_limited:
+        if is_no_queue(queue) or len(queue.levels) == 1 or queue.settings.is_limited:
             return self._put(queue, dead, death)
         failed: list[int] = []
         for _, part, _, places in by_priority(dead, len(queue.levels) - 1, list(range(len(dead)))):
@@ -181,14 +183,9 @@ class Republisher:
         self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{death.queue}'", error)
 
 
-def _is_reply(queue: Queue) -> bool:
-    """Whether it is a direct-reply consumer, which keeps nothing."""
-    return hasattr(queue, "is_reply")
-
-
 def _taken(queue: Queue) -> tuple[int, int]:
     """How many messages a queue has taken, as long as it drops none; and ids that it has given."""
-    if _is_reply(queue):
+    if is_no_queue(queue):
         return 0, 0
     metrics = queue.metrics
     taken = queue.ready_count + metrics.deliver + metrics.deliver_no_ack
@@ -198,7 +195,7 @@ def _taken(queue: Queue) -> tuple[int, int]:
 def _taken_since(queue: Queue, before: tuple[int, int]) -> int | None:
     """How many messages of a run, from its first on, it took before it failed; None when nobody can tell."""
     now = _taken(queue)
-    if _is_reply(queue):
+    if is_no_queue(queue):
         return None
     if queue.settings.is_limited:
         return 0 if now == before else None

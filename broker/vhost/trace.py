@@ -22,6 +22,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from burrowmq.broker.queue.rules.dead_letter import SHORTSTR_MAX, routing_keys
+from burrowmq.broker.vhost.router import is_no_queue, queue_count
 from burrowmq.protocol.codec import Message, join_address, split_address
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.properties import Properties, decode, rewrite
@@ -51,7 +52,7 @@ class TracedVhost(Protocol):
         self,
         exchange: Exchange,
         routing_keys: tuple[bytes, ...],
-        headers: Callable[[], FieldTable] | None,
+        look: Callable[[], Properties] | None,
     ) -> tuple[Queue, ...]:
         """Route one message by itself."""
         ...
@@ -88,7 +89,7 @@ class Tracer:
         exchange, routing_key = split_address(messages[0].address)
         names = [_text(key) for key in keys or (routing_key,)]
         # RabbitMQ takes the default exchange's keys for queues before it looks whether there are such.
-        routed = [each.name for each in queues if not hasattr(each, "is_reply")]
+        routed = [each.name for each in queues if not is_no_queue(each)]
         extra: FieldTable = {"routed_queues": [*(routed if exchange else names)]}
         if keys is not None:
             extra["routing_keys"] = [*names]
@@ -121,9 +122,9 @@ class Tracer:
 
     def _publish(self, key: bytes, copy: Message, headers: FieldTable) -> None:
         exchange = self._vhost.exchanges[TRACE_EXCHANGE]
-        routed = self._vhost.route(exchange, (key,), lambda: headers)
+        routed = self._vhost.route(exchange, (key,), lambda: Properties(headers=headers))
         exchange.publish_in += 1
-        exchange.publish_out += len(routed)
+        exchange.publish_out += queue_count(routed)
         for queue in routed:
             queue.publish([copy], copy.flags, copy.size)
 

@@ -22,9 +22,10 @@ Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vho
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.exchange import exchange_class
 from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
@@ -55,7 +56,7 @@ from burrowmq.protocol.properties import decode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from burrowmq.broker.exchange.base import Exchange
+    from burrowmq.broker.exchange.base import Exchange, Look
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
     from burrowmq.broker.queue.queue import Queue
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.broker.vhost.route_tables import RouteTable
     from burrowmq.protocol.codec import Message
-    from burrowmq.protocol.table import FieldTable
 
 # Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
@@ -122,7 +122,7 @@ class Vhost:
         self._owned: dict[object, dict[Queue, None]] = {}
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
-            self.graph.install(TYPES[kind](exchange_name, durable=True, internal=internal))
+            self.graph.install(exchange_class(kind)(exchange_name, durable=True, internal=internal))
 
     def __repr__(self) -> str:
         return f"Vhost({self.name!r})"
@@ -158,19 +158,20 @@ class Vhost:
             raise AccessRefused(
                 f"cannot publish to internal {describe('exchange', exchange.name, self.name)}"
             )
-        is_by_key = self.route_tables.reach(self, exchange).header_names is None
+        is_by_key = self.route_tables.reach(self, exchange).is_by_key
         return Source(exchange, is_by_key, is_limited and exchange.type == "topic")
 
     def resolve_by_headers(self, exchange: Exchange, messages: list[Message]) -> list[Route]:
         """Where publishes go whose headers count; one is decoded only if the like of it was not met."""
         tables = self.route_tables
         asked = tables.reach(self, exchange)
+        if asked.is_each:
+            return [self._resolve_each(exchange, message) for message in messages]
         assert asked.header_names is not None, "else their keys alone say it"
 
         def resolve(octets: bytes, message: Message) -> Route:
-            headers = decode(message.raw).headers or {}
             routing_key = split_address(message.address)[1]
-            queues = router.route(self, exchange, (routing_key,), lambda: headers)
+            queues = router.route(self, exchange, (routing_key,), lambda: decode(message.raw))
             found = tables.shared(exchange, queues)
             tables.remember_headers(exchange, octets, found)
             return found
@@ -178,18 +179,24 @@ class Vhost:
         known = tables.by_headers(exchange)
         return look_up_by_headers(messages, asked.header_names, asked.has_keys, known, resolve)
 
+    def _resolve_each(self, exchange: Exchange, message: Message) -> Route:
+        """Where a message goes of which only chance or its properties can say it."""
+        routing_key = split_address(message.address)[1]
+        queues = router.route(self, exchange, (routing_key,), lambda: decode(message.raw))
+        return self.route_tables.shared(exchange, queues)
+
     def routes_by_key(self, exchange: Exchange) -> bool:
         """Whether nothing but its keys decides where a message published to `exchange` goes."""
-        return self.route_tables.reach(self, exchange).header_names is None
+        return self.route_tables.reach(self, exchange).is_by_key
 
     def route(
         self,
         exchange: Exchange,
         routing_keys: tuple[bytes, ...],
-        headers: Callable[[], FieldTable] | None,
+        look: Look | None,
     ) -> tuple[Queue, ...]:
         """Route one message by itself: several keys (CC, BCC), a headers exchange, or a dead letter."""
-        return router.route(self, exchange, routing_keys, headers)
+        return router.route(self, exchange, routing_keys, look)
 
     def _lookup(self, routing_key: bytes) -> Destination | None:
         """The default exchange's view: a queue by name, or a direct-reply target."""
@@ -219,7 +226,7 @@ class Vhost:
         self.graph.check_equivalent(exchange, declaration)
 
     def create_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
-        """Make an exchange that does not exist; its arguments were checked by the caller."""
+        """Make an exchange that does not exist. Raises: PreconditionFailed for what its type cannot use."""
         return self.graph.create(declaration)
 
     def declare_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
@@ -440,10 +447,25 @@ class Vhost:
         destination = self._destination(edge)
         if destination is None:
             raise not_found(edge.kind, edge.destination, self.name)
-        source.validate(edge.arguments)
+        source.validate(edge.routing_key, edge.arguments)
         if edge.kind == "queue":
             self.check_access(self.queues[edge.destination], session)
-        self.graph.bind(edge, destination)
+        if self.graph.bind(edge, destination) and source.history is not None:
+            self._hand_history_over(source.history.messages(), edge)
+
+    def _hand_history_over(self, messages: list[Message], edge: Edge) -> None:
+        """Give a new binding what its source has kept, oldest first."""
+        for message in messages:
+            targets: tuple[Queue, ...]
+            if edge.kind == "queue":
+                targets = (self.queues[edge.destination],)
+            else:
+                exchange = self.exchanges[edge.destination]
+                routing_key = split_address(message.address)[1]
+                look = partial(decode, message.raw)
+                targets = router.route(self, exchange, (routing_key,), look)
+            for target in targets:
+                target.take([message], message.flags, message.size)
 
     def restore_binding(self, edge: Edge) -> bool:
         """Add a binding without writing a row; False when an end of it is missing."""

@@ -28,6 +28,7 @@ class Plugin(NamedTuple):
 
 BUILT_IN = {
     "rabbitmq_auth_mechanism_ssl": Plugin("E", "Login by certificate: EXTERNAL"),
+    "rabbitmq_consistent_hash_exchange": Plugin("E", "Exchange type x-consistent-hash"),
     "rabbitmq_management": Plugin(
         "E", "HTTP API and UI", "rabbitmq_web_dispatch,rabbitmq_management_agent"
     ),
@@ -35,6 +36,8 @@ BUILT_IN = {
     "rabbitmq_prometheus": Plugin(
         "E", "Metrics for Prometheus", "rabbitmq_web_dispatch,rabbitmq_management_agent"
     ),
+    "rabbitmq_random_exchange": Plugin("E", "Exchange type x-random"),
+    "rabbitmq_recent_history_exchange": Plugin("E", "Exchange type x-recent-history"),
     "rabbitmq_shovel": Plugin("E", "Data shovels"),
     "rabbitmq_shovel_management": Plugin(
         "E", "HTTP API and UI of shovels", "rabbitmq_management,rabbitmq_shovel"
@@ -48,7 +51,6 @@ KNOWN = frozenset(
         "rabbitmq_auth_backend_http",
         "rabbitmq_auth_backend_ldap",
         "rabbitmq_auth_backend_oauth2",
-        "rabbitmq_consistent_hash_exchange",
         "rabbitmq_event_exchange",
         "rabbitmq_federation",
         "rabbitmq_federation_management",
@@ -59,8 +61,6 @@ KNOWN = frozenset(
         "rabbitmq_peer_discovery_consul",
         "rabbitmq_peer_discovery_etcd",
         "rabbitmq_peer_discovery_k8s",
-        "rabbitmq_random_exchange",
-        "rabbitmq_recent_history_exchange",
         "rabbitmq_sharding",
         "rabbitmq_stomp",
         "rabbitmq_stream",

@@ -31,6 +31,10 @@ EXCHANGE_TYPES = (
     ("fanout", "AMQP fanout exchange, as per the AMQP specification"),
     ("headers", "AMQP headers exchange, as per the AMQP specification"),
     ("topic", "AMQP topic exchange, as per the AMQP specification"),
+    ("x-consistent-hash", "Consistent Hashing Exchange"),
+    ("x-modulus-hash", "Modulus Hashing Exchange"),
+    ("x-random", "Randomly picks a binding (queue) to route via (to)."),
+    ("x-recent-history", "Recent History Exchange."),
 )
 AUTH_MECHANISMS = (
     ("PLAIN", "SASL PLAIN authentication mechanism"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from burrowmq.management.commands import (
     commit,
+    imports,
     node,
     parameters,
     quarantine,
@@ -22,6 +23,7 @@ from burrowmq.management.commands import (
 
 __all__ = [
     "commit",
+    "imports",
     "node",
     "parameters",
     "quarantine",

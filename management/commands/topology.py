@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.queue import Queue
@@ -96,7 +97,7 @@ def declare_exchange(
     is_new = name not in owner.exchanges
     if is_new and (name.startswith("amq.") or not name):
         raise ApiError(401, "not_authorised", "Access refused.")
-    if kind not in {"direct", "fanout", "topic", "headers"}:
+    if kind not in TYPES:
         raise bad_request(f"unknown exchange type '{kind}'")
     durable, auto_delete, internal = flags
     owner.declare_exchange(

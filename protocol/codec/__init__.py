@@ -55,6 +55,8 @@ are_of_user = _chosen.are_of_user
 by_priority = _chosen.by_priority
 first_deaths = _chosen.first_deaths
 with_fields = _chosen.with_fields
+hash_octets = _chosen.hash_octets
+jump = _chosen.jump
 
 __all__ = [
     "NAME",
@@ -77,9 +79,11 @@ __all__ = [
     "encode_nack",
     "encode_return",
     "first_deaths",
+    "hash_octets",
     "header_fields",
     "header_flags",
     "join_address",
+    "jump",
     "load_message",
     "look_up",
     "look_up_by_headers",

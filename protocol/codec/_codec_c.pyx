@@ -43,6 +43,7 @@ include "_address_c.pxi"
 include "_header_c.pxi"
 include "_death_c.pxi"
 include "_fields_c.pxi"
+include "_hash_c.pxi"
 include "_sheaf_c.pxi"
 
 cdef enum:

@@ -24,6 +24,7 @@ from typing import Final
 from burrowmq.protocol.codec._address_py import is_sound, join_address, shared, split_address
 from burrowmq.protocol.codec._death_py import first_deaths, with_fields
 from burrowmq.protocol.codec._fields_py import header_fields, look_up_by_headers
+from burrowmq.protocol.codec._hash_py import hash_octets, jump
 from burrowmq.protocol.codec._header_py import (
     are_of_user,
     by_priority,
@@ -82,9 +83,11 @@ __all__ = [
     "encode_nack",
     "encode_return",
     "first_deaths",
+    "hash_octets",
     "header_fields",
     "header_flags",
     "join_address",
+    "jump",
     "load_message",
     "look_up",
     "look_up_by_headers",

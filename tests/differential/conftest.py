@@ -37,6 +37,15 @@ STATISTICS = [
 # The timeout has to outlast the commands of every other scenario there, on a busy machine too.
 SMALL_LIMITS = {"consumer_timeout": "20000", "max_message_size": "100000"}
 TICK_MS = 500
+EXCHANGE_TYPES = [
+    f"rabbitmq_{name}"
+    for name in (
+        "consistent_hash_exchange",
+        "random_exchange",
+        "sharding",
+        "recent_history_exchange",
+    )
+]
 
 
 def pytest_terminal_summary(
@@ -114,7 +123,7 @@ def _rabbit(directory: Path, settings: Mapping[str, str] = {}) -> Iterator[Rabbi
         free_node_port(),
         management_port=free_port(),
         config_lines=lines,
-        plugins=("rabbitmq_shovel", "rabbitmq_shovel_management"),
+        plugins=("rabbitmq_shovel", "rabbitmq_shovel_management", *EXCHANGE_TYPES),
     )
     node.start()
     try:

@@ -56,7 +56,7 @@ class RabbitNode:
         self.amqp_port = amqp_port
         self.management_port = management_port
         self._config_lines = config_lines
-        self._plugins = plugins
+        self.plugins = list(plugins)
         self._server: subprocess.Popen[bytes] | None = None
         self._epmd: subprocess.Popen[bytes] | None = None
 
@@ -138,6 +138,14 @@ class RabbitNode:
             raise RuntimeError(f"rabbitmqctl {arguments[0]}: {done.stdout}{done.stderr}")
         return done.stdout
 
+    def kill(self) -> None:
+        """End the server at once, as a crash would; `start` brings it back."""
+        for process in (self._server, self._epmd):
+            if process is not None:
+                process.kill()
+                process.wait()
+        self._server = self._epmd = None
+
     def stop(self) -> None:
         """Stop server and epmd; both are killed when they take too long."""
         for process in (self._server, self._epmd):
@@ -161,7 +169,7 @@ class RabbitNode:
 
     def _write_configuration(self) -> None:
         lines = [f"listeners.tcp.1 = 127.0.0.1:{self.amqp_port}", *self._config_lines]
-        plugins = list(self._plugins)
+        plugins = list(self.plugins)
         if self.management_port is not None:
             lines += [
                 "management.tcp.ip = 127.0.0.1",

@@ -16,13 +16,13 @@ import functools
 from typing import TypeAlias, cast
 
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.channel.handover import enqueue, enqueue_sheaves, is_reply
+from burrowmq.broker.channel.handover import enqueue, enqueue_sheaves
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import routing_keys
 from burrowmq.broker.rules.auth import User
-from burrowmq.broker.vhost.router import Route
+from burrowmq.broker.vhost.router import Route, is_no_queue
 from burrowmq.protocol import table
 from burrowmq.protocol.codec import (
     Message,
@@ -171,7 +171,7 @@ def _resolve_keys(channel: Channel, octets: bytes, message: Message) -> Route | 
     keys = tuple(routing_keys(message, properties))
     if len(keys) > 1:
         queues = channel.vhost.route(route.exchange, keys, None)
-        if any(map(is_reply, queues)):
+        if any(map(is_no_queue, queues)):
             return None
     return tables.remember_keys(table, octets, (route.exchange, queues))
 
@@ -236,7 +236,7 @@ def _look(
         keys = all_keys(message, properties)
     if len(keys) > 1:
         exchange = route.exchange
-        queues = channel.vhost.route(exchange, keys, lambda: properties.headers or {})
+        queues = channel.vhost.route(exchange, keys, lambda: properties)
         route = by_keys.setdefault((exchange, queues), Route(exchange, queues))
     return _kept(channel, message, properties), route
 
@@ -263,15 +263,18 @@ def hide_bcc(message: Message, properties: Properties) -> Message:
 def _publish_later(
     channel: Channel, messages: list[Message], routes: list[Route], parts: list[Sheaf[Route]]
 ) -> None:
-    """Keep messages until the commit. Direct replies go now, as in RabbitMQ: their channel may be gone by then."""
+    """Keep messages until the commit. Direct replies go now, as in RabbitMQ: their channel may be gone by then.
+
+    What an exchange keeps for later bindings, too.
+    """
     transaction = channel.transaction
     assert transaction is not None, "the caller has looked"
     stored: dict[Route, Route] = {}
     for part in parts:
         queues = part.target.queues or ()
-        for queue in filter(is_reply, queues):
+        for queue in filter(is_no_queue, queues):
             queue.publish(part.messages, part.flags, part.size)
-            left = tuple(each for each in queues if not is_reply(each))
+            left = tuple(each for each in queues if not is_no_queue(each))
             stored[part.target] = Route(part.target.exchange, left)
     if stored:
         routes = [stored.get(route, route) for route in routes]

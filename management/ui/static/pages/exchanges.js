@@ -12,6 +12,8 @@ import {List, text} from "./lists.js";
 const TYPES = [
   ["direct", "to the queues bound with exactly the routing key"], ["topic", "by patterns of words: * is one word, # any number"],
   ["fanout", "to everything that is bound"], ["headers", "by the headers of the message"],
+  ["x-consistent-hash", "to one of them by the key's hash, by weight"], ["x-modulus-hash", "to one of them by the key's hash modulo their count"],
+  ["x-random", "to one of them by chance"], ["x-recent-history", "to everything that is bound; who is bound later gets the last messages"],
 ];
 const COLUMNS = [
   {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, cell: text("vhost")},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.exchange import TYPES, exchange_class
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.direct import DirectExchange
 from burrowmq.broker.exchange.fanout import FanoutExchange
@@ -44,5 +44,8 @@ def test_hops_are_the_bindings_to_exchanges() -> None:
 
 
 def test_every_type_is_listed_under_its_name() -> None:
-    assert sorted(TYPES) == ["direct", "fanout", "headers", "topic"]
-    assert all(kind("x").type == name for name, kind in TYPES.items())
+    built_in = {"direct", "fanout", "headers", "topic"}
+    assert (
+        built_in | {"x-consistent-hash", "x-modulus-hash", "x-random", "x-recent-history"} == TYPES
+    )
+    assert all(exchange_class(name)("x").type == name for name in TYPES)

@@ -9,6 +9,7 @@ import pytest
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.headers import HeadersExchange
 from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.properties import Properties
 from burrowmq.protocol.table import DecimalValue, Long, Timestamp
 from tests.support.bench.broker import BrokerBench
 
@@ -17,9 +18,9 @@ QUEUE = BrokerBench().queue()
 
 def matches(arguments: dict[str, Any], headers: dict[str, Any]) -> bool:
     exchange = HeadersExchange("x")
-    exchange.validate(arguments)
+    exchange.validate(b"", arguments)
     exchange.bind(Binding(exchange, QUEUE, "queue", b"", arguments))
-    return bool(list(exchange.match(b"", lambda: headers)))
+    return bool(list(exchange.match(b"", lambda: Properties(headers=headers))))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_values(wanted: Any, given: Any, expected: bool) -> None:
 )
 def test_bad_kinds_are_refused(value: Any, text: str) -> None:
     with pytest.raises(PreconditionFailed) as caught:
-        HeadersExchange("x").validate({"x-match": value})
+        HeadersExchange("x").validate(b"", {"x-match": value})
     assert caught.value.text == text
 
 
@@ -110,11 +111,11 @@ def test_unbinding_forgets() -> None:
     binding = Binding(exchange, QUEUE, "queue", b"", {"a": 1})
     exchange.bind(binding)
     exchange.unbind(binding)
-    assert list(exchange.match(b"", lambda: {"a": 1})) == []
+    assert list(exchange.match(b"", lambda: Properties(headers={"a": 1}))) == []
 
 
 def test_headers_are_not_asked_for_when_nothing_is_bound() -> None:
-    def never() -> dict[str, Any]:
+    def never() -> Properties:
         raise AssertionError("headers were decoded for nothing")
 
     assert list(HeadersExchange("x").match(b"", never)) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.vhost.router import Reach, reach
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
+from burrowmq.protocol.properties import Properties
 from tests.support.bench.broker import BrokerBench
 
 
@@ -107,9 +108,9 @@ def test_headers_are_given_to_exchanges_that_are_reached() -> None:
     vhost = declared("a:fanout", "h:headers", queues="q")
     link(vhost, "a", "h")
     vhost.bind(Edge("h", "queue", "q", b"", {"k": 1}))
-    found = vhost.route(vhost.exchange("a"), (b"",), lambda: {"k": 1})
+    found = vhost.route(vhost.exchange("a"), (b"",), lambda: Properties(headers={"k": 1}))
     assert [queue.name for queue in found] == ["q"]
-    assert vhost.route(vhost.exchange("a"), (b"",), dict) == ()
+    assert vhost.route(vhost.exchange("a"), (b"",), Properties) == ()
 
 
 def test_what_routes_depend_on() -> None:
@@ -119,13 +120,13 @@ def test_what_routes_depend_on() -> None:
     def found(name: str) -> Reach:
         return reach(vhost, vhost.exchange(name))
 
-    assert found("a") == Reach(None, has_keys=False)
-    assert found("h") == Reach(frozenset([b"k"]), has_keys=False)
-    assert found("b") == Reach(frozenset([b"k"]), has_keys=True)
+    assert found("a") == Reach(None, has_keys=False, is_each=False)
+    assert found("h") == Reach(frozenset([b"k"]), has_keys=False, is_each=False)
+    assert found("b") == Reach(frozenset([b"k"]), has_keys=True, is_each=False)
     link(vhost, "c", "a")
     link(vhost, "a", "c")
-    assert found("c") == found("a") == Reach(None, has_keys=True)
+    assert found("c") == found("a") == Reach(None, has_keys=True, is_each=False)
     link(vhost, "a", "b")
-    assert found("c") == Reach(frozenset([b"k"]), has_keys=True)
+    assert found("c") == Reach(frozenset([b"k"]), has_keys=True, is_each=False)
     vhost.unbind(Edge("h", "queue", "q", b"", {"x-match": "any", "k": 1, "x-k": 2}))
-    assert found("h") == Reach(frozenset(), has_keys=False)
+    assert found("h") == Reach(frozenset(), has_keys=False, is_each=False)

@@ -16,9 +16,12 @@ HOST = socket.gethostname().partition(".")[0]
 CONFIGURED = """\
 The following plugins have been configured:
   rabbitmq_auth_mechanism_ssl
+  rabbitmq_consistent_hash_exchange
   rabbitmq_management
   rabbitmq_management_agent
   rabbitmq_prometheus
+  rabbitmq_random_exchange
+  rabbitmq_recent_history_exchange
   rabbitmq_shovel
   rabbitmq_shovel_management
   rabbitmq_web_dispatch
@@ -72,10 +75,8 @@ def test_nothing_that_is_built_in_can_be_disabled(offline) -> None:
     assert output.code == 0
     assert "rabbitmq_management: built in, cannot be disabled" in output.err
     output = offline("-q", "set", "rabbitmq_management")
-    assert (
-        "rabbitmq_auth_mechanism_ssl, rabbitmq_prometheus, rabbitmq_shovel, rabbitmq_shovel_management: built in"
-        in output.err
-    )
+    assert "rabbitmq_auth_mechanism_ssl, rabbitmq_consistent_hash_exchange, rabb" in output.err
+    assert "rabbitmq_recent_history_exchange, rabbitmq_shovel, rabbitmq_shovel_management: built in" in output.err
 
 
 def test_the_list(plugins, offline) -> None:
@@ -105,7 +106,7 @@ def test_whether_they_are_enabled(plugins, offline) -> None:
     assert output.code == 69
     assert output.err.startswith(
         f"Error:\nPlugins rabbitmq_mqtt, rabbitmq_stomp are not enabled on node rabbit@{HOST}."
-        " Enabled plugins and dependencies: rabbitmq_auth_mechanism_ssl, rabbitmq_management,"
+        " Enabled plugins and dependencies: rabbitmq_auth_mechanism_ssl, rabbitmq_consistent"
     )
     assert offline("-s", "is_enabled", "rabbitmq_management") == Output(0, "", "")
 

@@ -95,8 +95,8 @@ def test_an_exchange_has_the_flags_that_were_asked_for(bench: NodeBench) -> None
 
 
 def test_an_unknown_type_is_named(bench: NodeBench) -> None:
-    with pytest.raises(ApiError, match="400 bad_request: unknown exchange type 'x-random'"):
-        topology.declare_exchange(bench.node, "/", "e", "x-random", PLAIN, {})
+    with pytest.raises(ApiError, match="400 bad_request: unknown exchange type 'x-unheard-of'"):
+        topology.declare_exchange(bench.node, "/", "e", "x-unheard-of", PLAIN, {})
 
 
 def test_an_exchange_in_use_stays_if_that_is_asked_for(bench: NodeBench) -> None:

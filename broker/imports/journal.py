@@ -1,0 +1,135 @@
+"""What is known of one queue's move after a stop: the digests of everything stored here, in order, in one file.
+
+A batch is written down and synced before it is given to the queue here, with how many persistent messages that has then
+(`base`). After a stop the queue itself says how many of the last batch it has: those that it has now less the base. So
+the file is right whatever was killed, without one commit over two files, as long as nobody takes messages from the
+queue here; where somebody does, some of the last batch may come twice.
+
+    first line   JSON: virtual host, queue, how many messages there were
+    then records, each with a CRC32 of it behind it:
+    I u32 count, u64 base, digests      a batch that is about to be stored
+    R u32 0, u64 0                      the last batch was not: it is written down again, with another base
+    P u32 count, u64 0                  of the last batch only so many were stored
+
+State owned: the file, and the digests in memory (16 octets a message, at most KNOWN_MAX of the last ones). Called by
+`move` in a thread, for it syncs. Invariants: nothing is stored here whose digest is not durable; a torn record at the
+end counts as not written, and nothing behind it was stored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import crc32
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from burrowmq.broker.imports.recognise import SIZE
+
+_RECORD: Final = Struct(">cIQ")
+_CRC: Final = Struct(">I")
+KNOWN_MAX: Final = 4_000_000
+
+
+class Journal:
+    """That of one queue."""
+
+    def __init__(self, path: Path, vhost: str, queue: str) -> None:
+        self._path = path
+        self._head: dict[str, object] = {"vhost": vhost, "queue": queue}
+        self.there = -1
+        """How many messages the queue there had when the move began; -1: it has not begun."""
+        self.known = bytearray()
+        self.count = 0
+        """Of messages that were stored, those whose digests were forgotten included."""
+        self.base = 0
+        self.last = 0
+        """How many the last batch has."""
+        self._file = -1
+
+    def open(self) -> None:
+        """Read what there is. Raises: OSError, ValueError for a file that is none of ours."""
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        with open(self._file, "rb", closefd=False) as file:
+            data = file.read()
+        line, newline, _ = data.partition(b"\n")
+        if not newline:
+            os.ftruncate(self._file, 0)
+            return
+        self._head = json.loads(line)
+        self.there = int(str(self._head["there"]))
+        end = self._replay(data, len(line) + 1)
+        os.ftruncate(self._file, end)
+        os.lseek(self._file, end, os.SEEK_SET)
+
+    def _replay(self, data: bytes, at: int) -> int:
+        """Take the records; where the last good one ends."""
+        while at + _RECORD.size + _CRC.size <= len(data):
+            kind, count, base = _RECORD.unpack_from(data, at)
+            end = at + _RECORD.size + (count * SIZE if kind == b"I" else 0)
+            if end + _CRC.size > len(data):
+                break
+            if _CRC.unpack_from(data, end)[0] != crc32(data[at:end]):
+                break
+            if kind == b"I":
+                self._add(data[at + _RECORD.size : end], base)
+            else:
+                self._keep(count)
+            at = end + _CRC.size
+        return at
+
+    def begin(self, there: int) -> None:
+        """The move begins: so many messages are there."""
+        self.there = there
+        head = json.dumps({**self._head, "there": there}).encode() + b"\n"
+        os.write(self._file, head)
+        os.fsync(self._file)
+        directory = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def intend(self, digests: bytes, base: int) -> None:
+        """A batch is about to be stored in a queue that has `base` persistent messages."""
+        self._write(_RECORD.pack(b"I", len(digests) // SIZE, base) + digests)
+        self._add(digests, base)
+
+    def take_back(self) -> None:
+        """The last batch is not stored with that base."""
+        self._write(_RECORD.pack(b"R", 0, 0))
+        self._keep(0)
+
+    def settle(self, stored: int) -> None:
+        """Of the last batch so many were stored."""
+        if stored < self.last:
+            self._write(_RECORD.pack(b"P", stored, 0))
+            self._keep(stored)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _add(self, digests: bytes, base: int) -> None:
+        self.known += digests
+        self.base, self.last = base, len(digests) // SIZE
+        self.count += self.last
+        if len(self.known) > KNOWN_MAX * SIZE:
+            del self.known[: len(self.known) - KNOWN_MAX * SIZE]
+
+    def _keep(self, stored: int) -> None:
+        gone = self.last - stored
+        if gone > 0:
+            del self.known[len(self.known) - gone * SIZE :]
+            self.count -= gone
+        self.last = stored
+
+    def _write(self, record: bytes) -> None:
+        data = record + _CRC.pack(crc32(record))
+        written = os.write(self._file, data)
+        if written != len(data):
+            raise OSError("the journal's file system is full")
+        os.fsync(self._file)

@@ -1,0 +1,367 @@
+"""One queue's messages from another broker into the queue of that name here: batch by batch, confirmed before acked.
+
+    declare (passive)     how many are there; nobody may consume there
+    consume (exclusive)   at most PREFETCH messages unacked
+    each batch: its digests into the journal, synced -> into the queue here -> the commit is durable -> ack there
+    done                  twice nothing is ready there, and nothing is left here
+
+What comes first after a stop is looked up in the journal (`recognise`): messages that are here already are acked there
+and not stored again. With `is_copy` nothing is acked: the other broker has everything back, in its places, when the link
+closes, and a copy that goes on passes over what it has.
+
+Messages go to the queue itself, with exchange, routing key, properties and body as they came, past the exchanges here;
+the queue's own rules hold (limits, priorities, TTL, which begins anew: how much of it was left AMQP does not tell).
+
+State owned: the link's inbox, the counters of one row of the report. Called by `job`. Invariants: nothing is acked there
+that is not durable here (as `confirm` has it); the order is that of the deliveries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from operator import or_
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from burrowmq.broker.imports.recognise import CERTAIN, SIZE, digest, repeated
+from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.protocol import methods
+from burrowmq.protocol.client.events import (
+    ChannelEnded,
+    ClientEvent,
+    ConnectionEnded,
+    DeliveryRun,
+    ReplyReceived,
+)
+from burrowmq.protocol.codec import Message, body_bytes
+
+if TYPE_CHECKING:
+    from burrowmq.broker.imports.journal import Journal
+    from burrowmq.broker.link.link import Link
+    from burrowmq.broker.queue.queue import Queue
+
+T = TypeVar("T")
+
+BATCH: Final = 1000
+BATCH_BYTES: Final = 8 << 20
+PREFETCH: Final = 2 * BATCH
+COPY_MAX: Final = 1_000_000
+"""Messages of a queue that may be copied: the other broker holds all of them as unacked meanwhile."""
+UNREAD_BYTES: Final = 32 << 20
+"""Bodies that wait here before the link is not read."""
+REPLY_S: Final = 30.0
+IDLE_S: Final = 0.5
+
+
+class Lost(Exception):
+    """The link is gone, or the other broker cannot be reached: try again later."""
+
+
+class Failed(Exception):
+    """This queue cannot be moved; the text says why."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One line of the report."""
+
+    vhost: str
+    name: str
+    there: int = 0
+    here: int = 0
+    moved: int = 0
+    again: int = 0
+    """Messages that came again and were not stored again."""
+    left: int = 0
+    state: str = "waiting"
+    reason: str = ""
+
+
+class Here(Protocol):
+    """What a move needs of the node."""
+
+    def queue(self, vhost: str, name: str) -> Queue | None:
+        """The queue of that name."""
+        ...
+
+    def commit(self) -> Awaitable[None]:
+        """When everything staged by now is durable. Raises: Lost, when the store has failed."""
+        ...
+
+    async def may_go_on(self, count: int) -> None:
+        """When so many more messages may be taken: rate, alarms. Raises: Stopped."""
+        ...
+
+    def in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Do what waits for the disk."""
+        ...
+
+
+class Inbox:
+    """What comes by one link; its owner."""
+
+    def __init__(self) -> None:
+        self._messages: deque[tuple[int, Message]] = deque()
+        self._replies: deque[methods.Method] = deque()
+        self._size = 0
+        self._is_paused = False
+        self._wake = asyncio.Event()
+        self.reason = ""
+        self.refusal = ""
+
+    def received(self, link: Link, events: list[ClientEvent]) -> None:
+        """From the link."""
+        for event in events:
+            if isinstance(event, DeliveryRun):
+                tags = range(event.first_tag, event.first_tag + len(event.messages))
+                self._messages.extend(zip(tags, event.messages, strict=True))
+                self._size += event.size
+            elif isinstance(event, ReplyReceived):
+                if isinstance(event.method, methods.Basic.Cancel):
+                    self.refusal = "the queue there was deleted"
+                else:
+                    self._replies.append(event.method)
+            elif isinstance(event, ChannelEnded):
+                self.refusal = event.reply_text
+            elif isinstance(event, ConnectionEnded):
+                self.reason = event.reply_text or "closed"
+        if self._size > UNREAD_BYTES and not self._is_paused:
+            self._is_paused = True
+            link.pause_reading()
+        self._wake.set()
+
+    def drained(self, link: Link) -> None:
+        """Acks are small: nothing waits for this."""
+
+    def lost(self, link: Link, reason: str) -> None:
+        """Nothing comes any more."""
+        self.reason = self.reason or reason
+        self._wake.set()
+
+    def check(self) -> None:
+        """Raises: Lost, Failed."""
+        if self.reason:
+            raise Lost(self.reason)
+        if "exclusive" in self.refusal:
+            raise Lost(self.refusal)  # somebody consumes there since we looked
+        if self.refusal:
+            raise Failed(self.refusal)
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until something comes, or the time is over. Raises: Lost, Failed."""
+        self.check()
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self.check()
+
+    async def reply(self, kind: type[T]) -> T:
+        """The next reply, which is of that kind. Raises: Lost, Failed."""
+        for _ in range(2):
+            if not self._replies:
+                await self._until_reply()
+        if not self._replies:
+            raise Lost("the other broker does not answer")
+        found = self._replies.popleft()
+        assert isinstance(found, kind), "they come in the order in which they were asked for"
+        return found
+
+    async def _until_reply(self) -> None:
+        deadline = asyncio.get_running_loop().time() + REPLY_S
+        while not self._replies and asyncio.get_running_loop().time() < deadline:
+            await self.wait(REPLY_S)
+
+    @property
+    def count(self) -> int:
+        """Messages that wait here."""
+        return len(self._messages)
+
+    def take(self, link: Link) -> tuple[int, list[Message]]:
+        """The next batch and its last tag."""
+        found: list[Message] = []
+        tag = size = 0
+        while self._messages and len(found) < BATCH and size < BATCH_BYTES:
+            tag, message = self._messages.popleft()
+            found.append(message)
+            size += message.size
+        self._size -= size
+        if self._is_paused and self._size < UNREAD_BYTES // 2:
+            self._is_paused = False
+            link.resume_reading()
+        return tag, found
+
+    def put_back(self, messages: list[Message], last_tag: int) -> None:
+        """Undo a take: they were only looked at."""
+        first = last_tag - len(messages) + 1
+        tags = range(first, last_tag + 1)
+        self._messages.extendleft(reversed(list(zip(tags, messages, strict=True))))
+        self._size += body_bytes(messages)
+
+
+def _next_number(queue: Queue) -> int:
+    """The number of the next message that the queue takes, over all its priorities; a restart passes over some."""
+    return sum(level.next_seq for level in queue.levels)
+
+
+def stored_of(batch: bytes, persistent_count: int) -> int:
+    """How many messages of a batch (their digests) are stored, when so many persistent ones are, the first ones."""
+    if persistent_count <= 0:
+        return 0
+    for at in range(SIZE - 1, len(batch), SIZE):
+        persistent_count -= batch[at] & 1
+        if not persistent_count:
+            # What was transient behind the last persistent one has gone with the process, as it may.
+            is_last = not any(each & 1 for each in batch[at + SIZE :: SIZE])
+            return len(batch) // SIZE if is_last else at // SIZE + 1
+    return len(batch) // SIZE
+
+
+class Move:
+    """That of one queue, over one link."""
+
+    def __init__(
+        self, here: Here, link: Link, inbox: Inbox, journal: Journal, row: Row, *, is_copy: bool
+    ) -> None:
+        self._here = here
+        self._link = link
+        self._inbox = inbox
+        self._journal = journal
+        self._row = row
+        self._is_copy = is_copy
+        self._again: deque[bytes] = deque()
+
+    async def run(self, *, may_come_again: bool) -> None:
+        """Move everything that is there. Raises: Lost, Failed."""
+        row, journal = self._row, self._journal
+        self._queue()
+        self._send(methods.Channel.Open())
+        await self._inbox.reply(methods.Channel.OpenOk)
+        ready = await self._ready(first=True)
+        if journal.there < 0:
+            if self._is_copy and ready > COPY_MAX:
+                raise Failed(f"{ready} messages cannot be copied, at most {COPY_MAX}: move them")
+            await self._here.in_thread(functools.partial(journal.begin, ready))
+        else:
+            await self._settle()
+        row.there, row.moved = max(journal.there, row.there), journal.count
+        self._send(methods.Basic.Qos(0, 0 if self._is_copy else PREFETCH, False))
+        await self._inbox.reply(methods.Basic.QosOk)
+        consume = methods.Basic.Consume(queue=row.name, consumer_tag="import", exclusive=True)
+        self._send(consume)
+        await self._inbox.reply(methods.Basic.ConsumeOk)
+        row.state = "copying" if self._is_copy else "moving"
+        if journal.count and may_come_again:
+            await self._recognise(ready)
+        await self._take_all()
+
+    def _send(self, method: methods.Method) -> None:
+        self._link.connection.send(1, method)
+        self._link.flush()
+
+    def _queue(self) -> Queue:
+        queue = self._here.queue(self._row.vhost, self._row.name)
+        if queue is None:
+            raise Failed("there is no such queue here")
+        return queue
+
+    async def _ready(self, *, first: bool = False) -> int:
+        """How many are ready there. Raises: Failed, when somebody else consumes them."""
+        self._send(methods.Queue.Declare(queue=self._row.name, passive=True))
+        found = await self._inbox.reply(methods.Queue.DeclareOk)
+        if first and found.consumer_count:
+            raise Lost("the queue there has consumers: stop them")
+        self._row.left = found.message_count or 0
+        return self._row.left
+
+    async def _settle(self) -> None:
+        """After a stop: how much of the last batch the queue here has."""
+        journal, queue = self._journal, self._queue()
+        batch = bytes(journal.known[len(journal.known) - journal.last * SIZE :])
+        stored = stored_of(batch, queue.persistent_count - journal.base)
+        if len(queue.levels) > 1 and stored < journal.last:
+            stored = 0  # which ones nobody can tell: better twice than lost
+        await self._here.in_thread(functools.partial(journal.settle, stored))
+
+    async def _recognise(self, ready: int) -> None:
+        """Look at what comes first, and find out how much of it is here already."""
+        journal, inbox = self._journal, self._inbox
+        wanted = min(CERTAIN, ready)
+        while inbox.count < wanted:
+            before = inbox.count
+            await inbox.wait(REPLY_S)
+            if inbox.count == before:
+                break
+        tag, messages = inbox.take(self._link)
+        inbox.put_back(messages, tag)
+        seen = b"".join(digest(message) for message in messages)
+        known = bytes(journal.known)
+        if self._is_copy:
+            count = len(known) // SIZE
+        else:
+            known, count = repeated(known, journal.count + ready - journal.there, seen)
+        tail = known[len(known) - count * SIZE :]
+        self._again = deque(tail[at : at + SIZE] for at in range(0, len(tail), SIZE))
+
+    async def _take_all(self) -> None:
+        empty = 0
+        while True:
+            await self._here.may_go_on(min(self._inbox.count, BATCH))
+            self._inbox.check()
+            if self._inbox.count:
+                empty = 0
+                await self._take(*self._inbox.take(self._link))
+                continue
+            # A delivery may be on its way behind the first answer.
+            if not await self._ready() and not self._inbox.count:
+                empty += 1
+                if empty == 2:
+                    break
+            elif not self._inbox.count:
+                await self._inbox.wait(IDLE_S)
+        self._row.state = "done"
+
+    async def _take(self, tag: int, messages: list[Message]) -> None:
+        """One batch."""
+        new = self._without_known(messages)
+        if new:
+            await self._store(new)
+        if not self._is_copy:
+            self._link.connection.ack(1, tag, multiple=True)
+            self._link.flush()
+
+    def _without_known(self, messages: list[Message]) -> list[Message]:
+        """Those that are not here yet."""
+        at = 0
+        while self._again and at < len(messages):
+            if self._again.popleft() != digest(messages[at]):
+                raise Failed(
+                    "what comes from there is not what came before: somebody uses the queue there"
+                )
+            at += 1
+        self._row.again += at
+        return messages[at:]
+
+    async def _store(self, messages: list[Message]) -> None:
+        journal, in_thread = self._journal, self._here.in_thread
+        digests = b"".join(digest(message) for message in messages)
+        while True:
+            queue = self._queue()
+            base, number = queue.persistent_count, _next_number(queue)
+            await in_thread(functools.partial(journal.intend, digests, base))
+            queue = self._queue()
+            if (queue.persistent_count, _next_number(queue)) == (base, number):
+                break
+            await in_thread(journal.take_back)  # somebody uses the queue here meanwhile
+        flags = functools.reduce(or_, [message.flags for message in messages])
+        outcome = queue.publish(messages, flags, body_bytes(messages))
+        await self._here.commit()
+        if isinstance(outcome, Rejected):
+            raise Failed(f"the queue here refuses {len(outcome.indexes)} messages: is it full?")
+        self._row.moved = journal.count
+        self._row.here = queue.ready_count + queue.unacked_count

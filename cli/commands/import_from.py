@@ -1,0 +1,201 @@
+"""burrowctl import-from: from a running RabbitMQ to this node, definitions and then messages.
+
+What has no equal here is told first (`cli.equivalents`), the rest of the definitions goes to this node, and then the node
+moves the messages: this command starts that, shows how far it is, and may end and be run again at any time. Owns no
+state; the node has the journals.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from burrowmq.cli import terms
+from burrowmq.cli.client import NodeClient, Refused, check_url
+from burrowmq.cli.equivalents import Finding, not_moved, taken
+from burrowmq.cli.errors import DATAERR, OK, TEMPFAIL, USAGE, CliError
+from burrowmq.cli.invocation import Invocation
+
+PATH = "/api/burrowmq/import"
+COLUMNS = (
+    "vhost,name,type,messages,exclusive,auto_delete,arguments,effective_policy_definition,consumers"
+)
+POLL_S = 0.5
+FINDINGS = ["kind", "vhost", "name", "there", "here"]
+REPORT = ["vhost", "queue", "there", "here", "moved", "left", "state"]
+REQUEST_S = 120.0
+
+
+def import_from(invocation: Invocation) -> int:
+    """Import; with --check, --dry-run or --stop, less than that."""
+    if "check" in invocation.values:
+        return _check(invocation, invocation.values["check"])
+    if "stop" in invocation.flags:
+        return _stop(invocation)
+    uri, there = _source(invocation)
+    document, findings = taken(there.get("/api/definitions"))
+    queues = _queues(invocation, there)
+    if "dry-run" in invocation.flags:
+        return _tell(invocation, findings, queues)
+    node = invocation.node
+    invocation.banner(f"Importing from {there.where} into node {node.node_name} ...")
+    _show_findings(invocation, findings)
+    try:
+        node.request(
+            "POST", "/api/definitions", _of_vhost(document, invocation.values.get("vhost"))
+        )
+    except Refused as error:
+        raise CliError(DATAERR, f"Error:\nthe definitions are refused: {error.reason}") from error
+    body = {
+        "uri": uri,
+        "queues": [{"vhost": q["vhost"], "name": q["name"]} for q in queues if not q["why_not"]],
+        "keep": "keep" in invocation.flags,
+        "rate": invocation.number("rate", 0),
+    }
+    try:
+        node.request("POST", PATH, body)
+    except Refused as error:
+        if error.status != 409:
+            raise
+        invocation.banner("An import is under way already; this is how far it is.")
+    return _follow(invocation, [q for q in queues if q["why_not"]])
+
+
+def _check(invocation: Invocation, path: str) -> int:
+    """Say what of a file has no equal here."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError) as error:
+        raise CliError(DATAERR, f"Error:\n{path} cannot be read: {error}") from error
+    if not isinstance(document, dict):
+        raise CliError(DATAERR, f"Error:\n{path} has no JSON object in it")
+    _, findings = taken(document)
+    _show_findings(invocation, findings)
+    return OK
+
+
+def _stop(invocation: Invocation) -> int:
+    found = invocation.node.request("DELETE", PATH)
+    _report(invocation, found, [])
+    return OK
+
+
+def _source(invocation: Invocation) -> tuple[str, NodeClient]:
+    """The AMQP address, and a client of the management API there."""
+    if not invocation.args:
+        raise CliError(USAGE, "Error:\nimport-from needs an AMQP URI: amqp://user:password@host")
+    uri = invocation.args[0]
+    management = invocation.values.get("management", "")
+    if not management:
+        raise CliError(
+            USAGE,
+            "Error:\n--management is missing: http://user:password@host:15672 of the broker there",
+        )
+    check_url(management)
+    if urlsplit(uri).scheme not in ("amqp", "amqps"):
+        raise CliError(USAGE, "Error:\nthe source must be an amqp or amqps URI")
+    return uri, NodeClient(url=management, data_dir="", timeout_s=REQUEST_S, node_option="")
+
+
+def _queues(invocation: Invocation, there: NodeClient) -> list[dict[str, Any]]:
+    """The queues there that were asked for, each with why its messages stay, or an empty text."""
+    try:
+        pattern = re.compile(invocation.values.get("queues", ""))
+    except re.error as error:
+        raise CliError(USAGE, f"Error:\n--queues: {error}") from error
+    vhost = invocation.values.get("vhost")
+    is_copy = "keep" in invocation.flags
+    found = []
+    for row in there.get(f"/api/queues?columns={COLUMNS}"):
+        if (vhost is None or row["vhost"] == vhost) and pattern.search(row["name"]):
+            why_not = not_moved(row, is_copy=is_copy)
+            found.append({**row, "why_not": why_not, "messages": row.get("messages") or 0})
+    return found
+
+
+def _of_vhost(document: dict[str, Any], vhost: str | None) -> dict[str, Any]:
+    """With --vhost, what belongs to that one: users come with it, other virtual hosts do not."""
+    if vhost is None:
+        return document
+    result = dict(document)
+    for section, rows in document.items():
+        if not isinstance(rows, list):
+            continue
+        if section == "vhosts":
+            result[section] = [row for row in rows if row.get("name") == vhost]
+        else:
+            result[section] = [row for row in rows if row.get("vhost", vhost) == vhost]
+    return result
+
+
+def _tell(invocation: Invocation, findings: list[Finding], queues: list[dict[str, Any]]) -> int:
+    """--dry-run: what would be done."""
+    if invocation.is_machine_readable:
+        told = {"findings": [each._asdict() for each in findings], "queues": queues}
+        invocation.say(terms.compact(told))
+        return OK
+    _show_findings(invocation, findings)
+    rows = [
+        [q["vhost"], q["name"], q["messages"], q["why_not"] or "would be moved"] for q in queues
+    ]
+    invocation.rows(["vhost", "queue", "there", "becomes"], rows)
+    return OK
+
+
+def _show_findings(invocation: Invocation, findings: list[Finding]) -> None:
+    if findings:
+        invocation.rows(FINDINGS, [list(each) for each in findings])
+    elif not invocation.is_machine_readable:
+        invocation.say("Everything there has an equal here")
+
+
+def _follow(invocation: Invocation, stay: list[dict[str, Any]]) -> int:
+    """Show how far the node is until it has ended."""
+    said, began = "", time.monotonic()
+    while True:
+        found = invocation.node.get(PATH)
+        if found["state"] != "running":
+            break
+        told = _progress(found)
+        if told != said:
+            said = told
+            invocation.banner(f"{told} ({int(time.monotonic() - began)} s)")
+        time.sleep(POLL_S)
+    _report(invocation, found, stay)
+    return OK if found["state"] == "finished" else TEMPFAIL
+
+
+def _progress(found: dict[str, Any]) -> str:
+    """How far it is, and what one of the queues waits for."""
+    queues = found["queues"]
+    done = sum(each["state"] in ("done", "failed") for each in queues)
+    waits = [f"; {each['name']} waits: {each['reason']}" for each in queues if each["reason"]]
+    return (
+        f"{found['moved']} messages are here, {done} of {len(queues)} queues are done"
+        f"{waits[0] if waits else ''}"
+    )
+
+
+def _report(invocation: Invocation, found: dict[str, Any], stay: list[dict[str, Any]]) -> None:
+    if invocation.is_machine_readable:
+        invocation.say(terms.compact({**found, "not_moved": stay}))
+        return
+    rows = [
+        [
+            each["vhost"], each["name"], each["there"], each["here"], each["moved"], each["left"],
+            f"{each['state']}: {each['reason']}" if each["reason"] else each["state"],
+        ]
+        for each in found["queues"]
+    ]  # fmt: skip
+    rows += [
+        [each["vhost"], each["name"], each["messages"], 0, 0, each["messages"], each["why_not"]]
+        for each in stay
+    ]
+    invocation.rows(REPORT, rows)
+    invocation.banner(
+        f"The import has {found['state']}: {found['moved']} messages are here, {found['left']} are left there"
+    )

@@ -1,0 +1,269 @@
+"""burrowctl import-from between two nodes of ours: what is moved, copied, refused, stopped and gone on with."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pika
+import pytest
+from pika import BasicProperties
+
+from burrowmq.broker.imports.journal import Journal
+from burrowmq.broker.imports.recognise import SIZE
+from tests.crash.moving_in import http
+from tests.support.broker_process import BURROWCTL, BrokerProcess
+from tests.support.rabbitmq_node import RabbitNode
+
+pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
+PERSISTENT = BasicProperties(delivery_mode=2)
+
+
+class Two:
+    """The node there, and ours."""
+
+    def __init__(self, directory: Path) -> None:
+        self.there = BrokerProcess(directory / "there")
+        self.ours = BrokerProcess(directory / "ours")
+        self.there.start()
+        self.ours.start()
+
+    def close(self) -> None:
+        self.there.kill()
+        self.ours.kill()
+
+    def argv(self, *words: str) -> list[str]:
+        return [
+            str(BURROWCTL), "--data-dir", str(self.ours.data_dir), "import-from",
+            f"amqp://127.0.0.1:{self.there.amqp_port}",
+            "--management", f"http://guest:guest@127.0.0.1:{self.there.management_port}", *words,
+        ]  # fmt: skip
+
+    def ctl(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.argv(*words), capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+
+    def rows(self, *words: str) -> dict[str, dict[str, Any]]:
+        """What the report says of each queue."""
+        done = self.ctl("--formatter", "json", *words)
+        assert done.returncode in (0, 75), done
+        return {each["name"]: each for each in json.loads(done.stdout.splitlines()[-1])["queues"]}
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Two]:
+    nodes = Two(tmp_path)
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+
+
+def channel(node: BrokerProcess | RabbitNode) -> Any:
+    return pika.BlockingConnection(pika.URLParameters(node.url)).channel()
+
+
+def publish(node: BrokerProcess, queue: str, *bodies: bytes, **arguments: Any) -> None:
+    found = channel(node)
+    found.queue_declare(queue, durable=True, arguments=arguments)
+    found.tx_select()
+    for body in bodies:
+        found.basic_publish("", queue, body, PERSISTENT)
+    found.tx_commit()
+    found.connection.close()
+
+
+def drained(node: BrokerProcess | RabbitNode, queue: str) -> list[tuple[Any, Any, bytes]]:
+    found = channel(node)
+    taken = []
+    while (got := found.basic_get(queue, auto_ack=True))[0] is not None:
+        taken.append(got)
+    found.connection.close()
+    return taken
+
+
+def test_messages_come_as_they_were(two: Two) -> None:
+    source = channel(two.there)
+    source.exchange_declare("x", "topic", durable=True)
+    source.queue_declare("q", durable=True, arguments={"x-max-priority": 3})
+    source.queue_bind("q", "x", "a.#")
+    properties = BasicProperties(
+        delivery_mode=2, priority=2, headers={"n": 1, "t": {"u": [1, "x"]}}, message_id="m", timestamp=5,
+        content_type="text/plain", correlation_id="c", reply_to="r", expiration="90000000", type="t",
+        user_id="guest", app_id="a",
+    )  # fmt: skip
+    source.confirm_delivery()
+    source.basic_publish("x", "a.b", b"low", BasicProperties(delivery_mode=2))
+    source.basic_publish("x", "a.c", b"high" * 50_000, properties)
+    source.connection.close()
+    done = two.ctl()
+    assert done.returncode == 0, done
+    assert "The import has finished: 2 messages are here, 0 are left there" in done.stdout
+    (high, found, body), (low, _, _) = drained(two.ours, "q")
+    assert (high.exchange, high.routing_key, high.redelivered) == ("x", "a.c", False)
+    assert (found.__dict__, body) == (properties.__dict__, b"high" * 50_000)
+    assert low.routing_key == "a.b"
+    assert drained(two.there, "q") == []
+    bound = channel(two.ours)
+    bound.basic_publish("x", "a.z", b"bound")
+    bound.connection.close()
+    assert [body for _, _, body in drained(two.ours, "q")] == [b"bound"]
+    assert not (two.ours.data_dir / "import").exists() or not any((two.ours.data_dir / "import").iterdir())  # fmt: skip
+
+
+def test_some_queues_and_a_dry_run(two: Two) -> None:
+    publish(two.there, "orders.1", b"1")
+    publish(two.there, "other", b"2")
+    publish(two.there, "short", b"3", **{"x-max-length": 5})
+    told = two.ctl("--queues", "^orders", "--dry-run")
+    assert told.returncode == 0
+    assert "orders.1" in told.stdout
+    assert "other" not in told.stdout
+    rows = two.rows("--queues", "^orders")
+    assert list(rows) == ["orders.1"]
+    assert (rows["orders.1"]["there"], rows["orders.1"]["moved"], rows["orders.1"]["left"]) == (
+        1,
+        1,
+        0,
+    )
+    assert [body for _, _, body in drained(two.there, "other")] == [b"2"]
+
+
+def test_a_copy_leaves_them_there_and_may_be_made_again_or_become_a_move(two: Two) -> None:
+    bodies = [b"%d" % number for number in range(2500)]
+    publish(two.there, "q", *bodies)
+    publish(two.there, "short", b"3", **{"x-max-length": 5})
+    rows = two.rows("--keep")
+    assert (rows["q"]["moved"], rows["q"]["state"]) == (2500, "done")
+    assert "short" not in rows, "what is given back may be dropped there"
+    assert two.rows("--keep")["q"]["here"] in (0, 2500)
+    assert two.rows()["q"]["again"] == 2500
+    assert drained(two.there, "q") == []
+    assert [body for _, _, body in drained(two.ours, "q")] == bodies
+    assert [body for _, _, body in drained(two.ours, "short")] == [b"3"]
+
+
+def asked(two: Two) -> dict[str, Any]:
+    """How far it is, as the node says it."""
+    found = http(two.ours.management_port, "GET", "burrowmq/import")
+    assert isinstance(found, dict)
+    return found
+
+
+def wait_for(two: Two, is_so: Callable[[dict[str, Any]], bool]) -> None:
+    """Until the node says so."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if is_so(asked(two)):
+                return
+        time.sleep(0.02)
+    raise AssertionError(asked(two))
+
+
+def test_it_is_slowed_stopped_and_gone_on_with(two: Two) -> None:
+    bodies = [b"%d" % number for number in range(3000)]
+    publish(two.there, "q", *bodies)
+    process = subprocess.Popen(two.argv("--rate", "1500"), stdout=subprocess.PIPE, text=True)
+    wait_for(two, lambda told: told["moved"] >= 1000)
+    argv = [str(BURROWCTL), "--data-dir", str(two.ours.data_dir), "import-from", "--stop"]
+    stopped = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert "The import has stopped" in stopped.stdout
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 75, out
+    assert 0 < asked(two)["moved"] < 3000
+    assert two.rows()["q"]["moved"] == 3000
+    assert [body for _, _, body in drained(two.ours, "q")] == bodies
+
+
+def test_both_sides_are_killed(two: Two) -> None:
+    bodies = [b"alike"] * 4000 + [b"%d" % number for number in range(4000)]
+    publish(two.there, "q", *bodies)
+    process = subprocess.Popen(two.argv("--rate", "4000"), stdout=subprocess.PIPE, text=True)
+    wait_for(two, lambda told: told["moved"] >= 2000)
+    two.ours.kill()
+    process.communicate(timeout=30)
+    assert process.returncode == 69
+    two.ours.start()
+    process = subprocess.Popen(two.argv("--rate", "4000"), stdout=subprocess.PIPE, text=True)
+    wait_for(two, lambda told: told["moved"] >= 4000)
+    two.there.kill()
+    two.there.start()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+    assert [body for _, _, body in drained(two.ours, "q")] == bodies
+    assert drained(two.there, "q") == []
+
+
+def test_a_batch_that_was_written_down_and_not_stored_is_not_taken_for_stored(two: Two) -> None:
+    """Killed between the two; a killed node passes over some of a queue's numbers, so that those say nothing."""
+    publish(two.ours, "q", b"mine")
+    two.ours.kill()
+    two.ours.start()
+    bodies = [b"%d" % number for number in range(50)]
+    publish(two.there, "q", *bodies)
+    directory = two.ours.data_dir / "import" / f"127.0.0.1_{two.there.amqp_port}"
+    directory.mkdir(parents=True)
+    name = b"/\0q"
+    journal = Journal(directory / f"{crc32(name):08x}{crc32(name[::-1]):08x}.journal", "/", "q")
+    journal.open()
+    journal.begin(50)
+    journal.intend(bytes(20 * SIZE), base=1)
+    journal.close()
+    row = two.rows()["q"]
+    assert (row["there"], row["moved"], row["here"], row["again"]) == (50, 50, 51, 0)
+    assert [body for _, _, body in drained(two.ours, "q")] == [b"mine", *bodies]
+
+
+def test_who_consumes_there_is_waited_for(two: Two) -> None:
+    publish(two.there, "q", b"1", b"2")
+    consumer = channel(two.there)
+    tag = consumer.basic_consume("q", lambda *_: None)
+    process = subprocess.Popen(two.argv(), stdout=subprocess.PIPE, text=True)
+    wait_for(two, lambda told: "consumers" in told["queues"][0]["reason"])
+    consumer.basic_cancel(tag)
+    consumer.connection.close()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, out
+    assert len(drained(two.ours, "q")) == 2
+
+
+def test_what_the_queue_here_refuses_is_said(two: Two) -> None:
+    publish(two.there, "q", *[b"x"] * 10)
+    publish(two.ours, "q", **{"x-max-length": 3, "x-overflow": "reject-publish"})
+    rows = two.rows()
+    assert rows["q"]["state"] == "failed"
+    assert "refuses 7 messages" in rows["q"]["reason"]
+
+
+def test_a_file_is_checked_without_any_node(tmp_path: Path) -> None:
+    path = tmp_path / "definitions.json"
+    path.write_text(json.dumps({"queues": [{"vhost": "/", "name": "s", "type": "stream"}]}))
+    done = subprocess.run(
+        [str(BURROWCTL), "import-from", "--check", str(path)], capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert (done.returncode, "left out, with its messages" in done.stdout) == (0, True), done
+    path.write_text("[]")
+    argv = [str(BURROWCTL), "import-from", "--check", str(path)]
+    assert subprocess.run(argv, capture_output=True, check=False).returncode == 65
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["import-from"], "needs an AMQP URI"),
+        (["import-from", "amqp://h"], "--management is missing"),
+        (["import-from", "http://h", "--management", "http://h"], "must be an amqp"),
+        (["import-from", "amqp://h", "--management", "ftp://h"], "--url"),
+    ],
+)
+def test_bad_usage(tmp_path: Path, words: list[str], text: str) -> None:
+    argv = [str(BURROWCTL), "--data-dir", str(tmp_path), *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert text in done.stderr

@@ -1,0 +1,99 @@
+"""burrowmq.broker.imports.journal: what is known after a stop, whatever was written last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from burrowmq.broker.imports import journal as module
+from burrowmq.broker.imports.journal import Journal
+from burrowmq.broker.imports.recognise import SIZE
+
+
+def opened(path: Path) -> Journal:
+    journal = Journal(path, "/", "q")
+    journal.open()
+    return journal
+
+
+def begun(path: Path) -> Journal:
+    journal = opened(path)
+    journal.begin(10)
+    return journal
+
+
+def digests(first: int, count: int) -> bytes:
+    return b"".join(number.to_bytes(SIZE, "big") for number in range(first, first + count))
+
+
+def test_a_new_one_has_not_begun(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "j")
+    assert (journal.there, journal.count) == (-1, 0)
+    journal.close()
+    journal.close()
+
+
+def test_it_is_read_again(tmp_path: Path) -> None:
+    journal = begun(tmp_path / "j")
+    journal.intend(digests(0, 3), 100)
+    journal.intend(digests(3, 2), 103)
+    again = opened(tmp_path / "j")
+    assert (again.there, again.count, again.base, again.last) == (10, 5, 103, 2)
+    assert again.known == digests(0, 5)
+
+
+@pytest.mark.parametrize("stored", [0, 1, 2])
+def test_the_last_batch_may_have_been_stored_in_part(tmp_path: Path, stored: int) -> None:
+    journal = begun(tmp_path / "j")
+    journal.intend(digests(0, 3), 100)
+    journal.intend(digests(3, 2), 103)
+    journal.settle(stored)
+    again = opened(tmp_path / "j")
+    assert (again.count, again.known) == (3 + stored, digests(0, 3 + stored))
+    again.settle(again.last)
+    assert opened(tmp_path / "j").count == 3 + stored
+
+
+def test_a_batch_is_taken_back(tmp_path: Path) -> None:
+    journal = begun(tmp_path / "j")
+    journal.intend(digests(0, 3), 100)
+    journal.take_back()
+    journal.intend(digests(0, 3), 105)
+    again = opened(tmp_path / "j")
+    assert (again.count, again.base, again.last) == (3, 105, 3)
+
+
+def test_any_torn_end_counts_as_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    journal = begun(path)
+    journal.intend(digests(0, 3), 100)
+    whole = path.stat().st_size
+    journal.intend(digests(3, 2), 103)
+    data = path.read_bytes()
+    for end in range(whole, len(data)):
+        path.write_bytes(data[:end])
+        again = opened(path)
+        assert (again.count, again.known) == (3, digests(0, 3)), end
+        assert path.stat().st_size == whole
+        again.close()
+    path.write_bytes(data[:-1] + bytes((data[-1] ^ 1,)))
+    assert opened(path).count == 3
+    path.write_bytes(b'{"there')
+    assert opened(path).there == -1
+
+
+def test_what_is_held_of_the_digests_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KNOWN_MAX", 4)
+    journal = begun(tmp_path / "j")
+    for first in range(0, 12, 3):
+        journal.intend(digests(first, 3), first)
+    assert (journal.count, journal.known) == (12, digests(8, 4))
+
+
+def test_a_file_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(b"no JSON\n")
+    with pytest.raises(ValueError, match="Expecting value"):
+        opened(tmp_path / "j")
