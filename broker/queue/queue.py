@@ -36,6 +36,7 @@ from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.memory.idle import Idle
 from burrowmq.broker.queue.memory.paging import Paging
+from burrowmq.broker.queue.memory.weight import weight_of
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.levels import Levels
 from burrowmq.broker.queue.origin import Origin
@@ -57,13 +58,6 @@ from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.table import FieldTable
 from burrowmq.storage.loop.queue_log import QueueLog
 
-# What objects weigh, as tracemalloc measures it; a message's is that of its header and frames beside the body.
-QUEUE_BYTES = 1_550
-SERVING_BYTES = 700
-LEVEL_BYTES = 800
-CONSUMER_BYTES = 600
-MESSAGE_BYTES = 200
-
 WITHHELD_S = 10.0
 """For so long a basic.get waits for a message that the disk refuses to read."""
 
@@ -83,10 +77,11 @@ class Queue:
     """Whether it has no parts yet: it is dormant, or nothing has happened to what a start has found."""
 
     __slots__ = (
-        "_after_pump", "_changed", "_context", "_found", "_getters", "_idle", "_is_plain", "_lease", "_limits", "_origins",
-        "_scheduler", "_serving", "_transition", "arguments", "arrivals", "auto_delete", "consumers", "counts",
-        "dead_letters", "durable", "exclusive_owner", "expiry", "is_blocked", "is_deleted", "is_dirty",
-        "is_unreadable", "levels", "made_ms", "name", "paging", "rate", "settings",
+        "_after_pump", "_changed", "_context", "_found", "_getters", "_idle", "_is_plain", "_lease",
+        "_limits", "_origins", "_scheduler", "_serving", "_transition", "arguments", "arrivals",
+        "auto_delete", "consumers", "counts", "dead_letters", "durable", "exclusive_owner", "expiry",
+        "is_blocked", "is_deleted", "is_dirty", "is_unreadable", "levels", "made_ms", "name", "paging",
+        "rate", "settings",
     )  # fmt: skip
 
     def __init__(
@@ -316,12 +311,8 @@ class Queue:
     @property
     def memory_bytes(self) -> int:
         """Bytes that this queue's own objects take, buffers of the store included, and what is ready in RAM."""
-        levels = self.levels
-        own = QUEUE_BYTES + LEVEL_BYTES * len(levels) + CONSUMER_BYTES * len(self.consumers)
-        if self._serving is not None:
-            own += SERVING_BYTES
-        ready = levels.ram_ready_bytes + MESSAGE_BYTES * levels.ram_ready_count
-        return own + ready + levels.log_bytes
+        is_serving = self._serving is not None
+        return weight_of(self.levels, len(self.consumers), is_serving=is_serving)
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
