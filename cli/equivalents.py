@@ -1,8 +1,8 @@
 """What of RabbitMQ's definitions has an equal here, and what becomes of the rest.
 
 `taken` makes the document that is imported, and a finding for everything that is not as it was: changed, left out, or
-kept without effect. Owns no state; pure functions over the JSON of an export. Called by `import_from`; the lists of keys
-are the server's, of which this package knows nothing (a test compares them).
+kept without effect. Owns no state; pure functions over the JSON of an export. Called by `import_from`; the lists of
+keys are the server's, of which this package knows nothing (a test compares them).
 
 Source: what RabbitMQ 3.8 to 3.13 export; `broker.definitions.document` is what takes it.
 """

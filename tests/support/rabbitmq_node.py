@@ -138,14 +138,6 @@ class RabbitNode:
             raise RuntimeError(f"rabbitmqctl {arguments[0]}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def kill(self) -> None:
-        """End the server at once, as a crash would; `start` brings it back."""
-        for process in (self._server, self._epmd):
-            if process is not None:
-                process.kill()
-                process.wait()
-        self._server = self._epmd = None
-
     def stop(self) -> None:
         """Stop server and epmd; both are killed when they take too long."""
         for process in (self._server, self._epmd):

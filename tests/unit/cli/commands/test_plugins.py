@@ -76,7 +76,10 @@ def test_nothing_that_is_built_in_can_be_disabled(offline) -> None:
     assert "rabbitmq_management: built in, cannot be disabled" in output.err
     output = offline("-q", "set", "rabbitmq_management")
     assert "rabbitmq_auth_mechanism_ssl, rabbitmq_consistent_hash_exchange, rabb" in output.err
-    assert "rabbitmq_recent_history_exchange, rabbitmq_shovel, rabbitmq_shovel_management: built in" in output.err
+    assert (
+        "rabbitmq_recent_history_exchange, rabbitmq_shovel, rabbitmq_shovel_management: built in"
+        in output.err
+    )
 
 
 def test_the_list(plugins, offline) -> None:
