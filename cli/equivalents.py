@@ -1,8 +1,8 @@
 """What of RabbitMQ's definitions has an equal here, and what becomes of the rest.
 
 `taken` makes the document that is imported, and a finding for everything that is not as it was: changed, left out, or
-kept without effect. Owns no state; pure functions over the JSON of an export. Called by `import_from`; the lists of keys
-are the server's, of which this package knows nothing (a test compares them).
+kept without effect. Owns no state; pure functions over the JSON of an export. Called by `import_from`; the lists of
+keys are the server's, of which this package knows nothing (a test compares them).
 
 Source: what RabbitMQ 3.8 to 3.13 export; `broker.definitions.document` is what takes it.
 """
@@ -116,7 +116,12 @@ def _vhost(row: Row, found: Findings) -> Iterator[Row]:
 
 def _parameter(row: Row, found: Findings) -> Iterator[Row]:
     component, vhost, name = (str(row.get(key)) for key in ("component", "vhost", "name"))
-    if component not in COMPONENTS:
+    if component == "shovel":
+        # It would begin at once, and take messages out of queues that are being filled.
+        found.append(
+            Finding("parameter", vhost, name, "a shovel", "left out: set it when all is here")
+        )
+    elif component not in COMPONENTS:
         found.append(Finding("parameter", vhost, name, f"component {component}", "left out"))
     elif component == "operator_policy":
         value = dict(row.get("value") or {})

@@ -1,14 +1,14 @@
 """What every exchange type has in common: its properties, its bindings, its counters.
 
 An exchange owns the bindings of which it is the source, in the order they were made. Subclasses keep whatever index
-makes `match` fast; `_index` and `_unindex` are called exactly once per binding to keep it up to date. `match` gives the
-destinations of the exchange's own bindings for one routing key (`look` decodes the message's properties, when they are asked for): possibly with repeats, never following another
-exchange (that is `broker.vhost.router`'s walk). `hops` holds the bindings that lead to exchanges, so that a walk over
-the graph never has to look at a hundred thousand queue bindings. Called by `broker.vhost.router` and
-`broker.vhost.vhost` only.
+makes `match` fast; `_index` and `_unindex` are called exactly once per binding to keep it up to date. `match` gives
+the destinations of the exchange's own bindings for one routing key (`look` decodes the message's properties):
+possibly with repeats, never following another exchange (that is `broker.vhost.router`'s walk). `hops` holds the
+bindings that lead to exchanges, so that a walk over the graph never has to look at a hundred thousand queue bindings.
+Called by `broker.vhost.router` and `broker.vhost.vhost` only.
 
-Never here: permissions, persistence, auto-delete (`broker.vhost.vhost`).
-Source: AMQP 0-9-1 exchange class; RabbitMQ's rabbit_exchange_type_* modules.
+Never here: permissions, persistence, auto-delete (`broker.vhost.vhost`). Source: AMQP 0-9-1 exchange class;
+RabbitMQ's rabbit_exchange_type_* modules.
 """
 
 from __future__ import annotations

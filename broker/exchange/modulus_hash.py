@@ -1,8 +1,8 @@
 """The modulus-hash exchange: a message to the binding whose number is the hash of its keys modulo their count.
 
 The bindings are numbered in the order of their keys, then of their destinations; binding keys mean nothing else, and
-two bindings to one queue are two chances. Every change of the bindings sends most keys elsewhere: that is what it is, and
-what `consistent_hash` is for. State: the destinations in that order, made at the first message after a change.
+two bindings to one queue are two chances. Every change of the bindings sends most keys elsewhere: that is what it is,
+and what `consistent_hash` is for. State: the destinations in that order, made at the first message after a change.
 
 Called as all exchanges are (`base`).
 

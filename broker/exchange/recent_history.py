@@ -1,12 +1,12 @@
 """The recent-history exchange: a fanout that keeps its last messages for whoever is bound later.
 
-`x-recent-history-length` says how many (20 when it is not given); a message whose header `x-recent-history-no-store` is
-true is passed on and not kept. A new binding gets what is kept, oldest first (`broker.vhost.vhost` hands it over). As
-in the plugin the history is in memory only: a restart, or the exchange's deletion, ends it.
+`x-recent-history-length` says how many (20 when it is not given); a message whose header `x-recent-history-no-store`
+is true is passed on and not kept. A new binding gets what is kept, oldest first (`broker.vhost.vhost` hands it over).
+As in the plugin the history is in memory only: a restart, or the exchange's deletion, ends it.
 
 `History` stands in a route behind the queues, takes runs as they do, and refuses nothing; it is no queue
-(`is_no_queue`), so that what it alone got is unroutable. State: the messages, at most `OCTETS_MAX` of bodies: older ones
-go when a newer one needs their room.
+(`is_no_queue`), so that what it alone got is unroutable. State: the messages, at most `OCTETS_MAX` of bodies: older
+ones go when a newer one needs their room.
 
 Called as all exchanges are (`base`).
 

@@ -5,15 +5,16 @@
     each batch: its digests into the journal, synced -> into the queue here -> the commit is durable -> ack there
     done                  twice nothing is ready there, and nothing is left here
 
-What comes first after a stop is looked up in the journal (`recognise`): messages that are here already are acked there
-and not stored again. With `is_copy` nothing is acked: the other broker has everything back, in its places, when the link
-closes, and a copy that goes on passes over what it has.
+What comes first after a stop is looked up in the journal (`recognise`): messages that are here already are acked
+there and not stored again. With `is_copy` nothing is acked: the other broker has everything back, in its places, when
+the link closes, and a copy that goes on passes over what it has.
 
-Messages go to the queue itself, with exchange, routing key, properties and body as they came, past the exchanges here;
-the queue's own rules hold (limits, priorities, TTL, which begins anew: how much of it was left AMQP does not tell).
+Messages go to the queue itself, with exchange, routing key, properties and body as they came, past the exchanges
+here; the queue's own rules hold (limits, priorities, TTL, which begins anew: how much of it was left AMQP does not
+tell).
 
-State owned: the link's inbox, the counters of one row of the report. Called by `job`. Invariants: nothing is acked there
-that is not durable here (as `confirm` has it); the order is that of the deliveries.
+State owned: the link's inbox, the counters of one row of the report. Called by `job`. Invariants: nothing is acked
+there that is not durable here (as `confirm` has it); the order is that of the deliveries.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Messages that come again: told from new ones by their digests, and by how many there should be.
 
 AMQP gives messages no identity. What is known is the sequence that was stored here, as digests, and how many messages
-the queue there had then and has now. The other broker gives messages back where they were, so that what comes first is a
-suffix of what is known: acknowledgements that were lost on the way, or with a broker that was killed. Where nobody
-publishes there the counts say exactly how many; alike messages are no question then. Where somebody does, or the other
-broker has lost what was not persistent, the digests say it.
+the queue there had then and has now. The other broker gives messages back where they were, so that what comes first
+is a suffix of what is known: acknowledgements that were lost on the way, or with a broker that was killed. Where
+nobody publishes there the counts say exactly how many; alike messages are no question then. Where somebody does, or
+the other broker has lost what was not persistent, the digests say it.
 
 Owns no state; pure functions. Called by `move`.
 """

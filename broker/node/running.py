@@ -78,6 +78,9 @@ def _ignore(_: Session) -> None:
 class RunningNode:
     """One broker, from its start to its stop."""
 
+    import_job: Job | None = None
+    """Of messages from another broker, the last one that was asked for."""
+
     def __init__(self, process: ServerProcess, loop: asyncio.AbstractEventLoop) -> None:
         self.process = process
         self.name = process.name
@@ -141,8 +144,6 @@ class RunningNode:
         )
         self._offered = options.offered(config, server_properties(self.cluster_name))
         self._context = self._make_context()
-        self.import_job: Job | None = None
-        """Of messages from another broker, the last one that was asked for."""
         self.acceptor = Acceptor(
             options.acceptor_options(config, process.sockets_max),
             self.open_session,

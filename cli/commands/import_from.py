@@ -1,8 +1,8 @@
 """burrowctl import-from: from a running RabbitMQ to this node, definitions and then messages.
 
-What has no equal here is told first (`cli.equivalents`), the rest of the definitions goes to this node, and then the node
-moves the messages: this command starts that, shows how far it is, and may end and be run again at any time. Owns no
-state; the node has the journals.
+What has no equal here is told first (`cli.equivalents`), the rest of the definitions goes to this node, and then the
+node moves the messages: this command starts that, shows how far it is, and may end and be run again at any time. Owns
+no state; the node has the journals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """/api/burrowmq/import: messages of another broker's queues into those of the same names here.
 
-Owns no state: the node has the job, one at a time. `POST` begins or goes on, `GET` tells how far it is, `DELETE` stops it
-between two batches. The URI has a password in it, so only administrators and the control socket may send one.
+Owns no state: the node has the job, one at a time. `POST` begins or goes on, `GET` tells how far it is, `DELETE`
+stops it between two batches. The URI has a password in it, so only administrators and the control socket may send
+one.
 """
 
 from __future__ import annotations

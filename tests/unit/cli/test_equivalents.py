@@ -117,7 +117,10 @@ def test_policies_lose_the_keys_that_nothing_here_has() -> None:
 
 def test_parameters_of_other_plugins_users_with_other_hashes_and_default_types() -> None:
     document, found = told(
-        parameters=[{"vhost": "/", "component": "federation-upstream", "name": "f", "value": {}}],
+        parameters=[
+            {"vhost": "/", "component": "federation-upstream", "name": "f", "value": {}},
+            {"vhost": "/", "component": "shovel", "name": "s", "value": {}},
+        ],
         users=[{"name": "u", "hashing_algorithm": "my_own"}],
         vhosts=[{"name": "v", "default_queue_type": "quorum", "metadata": {"tags": [], "default_queue_type": "quorum"}}],
     )  # fmt: skip
@@ -127,6 +130,7 @@ def test_parameters_of_other_plugins_users_with_other_hashes_and_default_types()
         ("user", "hash my_own", "left out: add_user"),
         ("vhost", "default queue type quorum", "classic"), ("vhost", "default queue type quorum", "classic"),
         ("parameter", "component federation-upstream", "left out"),
+        ("parameter", "a shovel", "left out: set it when all is here"),
     ]  # fmt: skip
 
 

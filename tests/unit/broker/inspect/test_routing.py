@@ -11,6 +11,7 @@ from pika import spec
 from burrowmq.broker import inspect
 from burrowmq.broker.inspect import routing
 from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.properties import Properties
 from tests.support.bench.client import Client
 from tests.support.bench.node import NodeBench
 
@@ -163,6 +164,6 @@ def test_what_is_told_is_what_routing_does(bench: NodeBench, seed: int) -> None:
             found = ask(bench, name, key, headers=headers)
             told = {row["destination"] for step in found["steps"] for row in step["matched"]}
             octets = tuple(each["key"].encode() for each in found["keys"])
-            routed = vhost.route(vhost.exchanges[name], octets, lambda: headers)  # noqa: B023
+            routed = vhost.route(vhost.exchanges[name], octets, lambda: Properties(headers=headers))  # noqa: B023
             assert {each.name for each in routed} == told & set(vhost.queues)
             assert all(row["by"] for row in found["queues"])
