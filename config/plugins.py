@@ -10,9 +10,12 @@ import re
 BUILT_IN = frozenset(
     {
         "rabbitmq_auth_mechanism_ssl",
+        "rabbitmq_consistent_hash_exchange",
         "rabbitmq_management",
         "rabbitmq_management_agent",
         "rabbitmq_prometheus",
+        "rabbitmq_random_exchange",
+        "rabbitmq_recent_history_exchange",
         "rabbitmq_shovel",
         "rabbitmq_shovel_management",
         "rabbitmq_web_dispatch",

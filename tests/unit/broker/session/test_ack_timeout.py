@@ -87,7 +87,7 @@ def test_a_look_costs_as_much_however_many_connections_are_idle(count: int) -> N
     watched = Watched()
     for _ in range(count):
         watched.bench.connect(1)
-    assert calls(watched.timeouts.look, "ack_timeout") == 2
+    assert calls(watched.timeouts.look, "ack_timeout") == 3
 
 
 def names(found: list[tuple[int, Any]]) -> list[str]:
