@@ -29,7 +29,7 @@ from burrowmq.broker.link.connect import Opener, open_link
 from burrowmq.broker.link.link import Link as NodeLink
 from burrowmq.broker.link.uri import parse
 from burrowmq.protocol import methods, properties
-from burrowmq.protocol.client.events import ClientEvent, ConnectionEnded, DeliveryRun
+from burrowmq.protocol.client.events import ClientEvent, DeliveryRun
 from tests.differential.peer import Link, Peer
 from tests.support.broker_process import BURROWCTL, BrokerProcess
 from tests.support.ports import free_port
@@ -238,8 +238,6 @@ class Reader:
         for event in events:
             if isinstance(event, DeliveryRun):
                 self.bodies += [properties.body(message.raw) for message in event.messages]
-            elif isinstance(event, ConnectionEnded):
-                self.is_lost = True
         self.wake.set()
 
     def drained(self, link: NodeLink) -> None:
@@ -262,7 +260,11 @@ async def read(port: int, queue: str, count: int) -> list[bytes]:
         while len(reader.bodies) < count and not reader.is_lost:
             reader.wake.clear()
             await reader.wake.wait()
-    link.close()
+        link.close()
+        while not reader.is_lost:
+            reader.wake.clear()
+            await reader.wake.wait()
+    await asyncio.sleep(0)  # the transport lets go of its socket
     return reader.bodies
 
 
