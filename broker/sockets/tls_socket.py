@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -205,12 +205,17 @@ class TlsSocket(PendingSocket):
 
     def write(self, data: bytes) -> None:
         """Encrypt and send."""
+        self.writelines((data,))
+
+    def writelines(self, parts: Iterable[bytes | memoryview]) -> None:
+        """Encrypt and send, one after the other."""
         if self._is_over or self._transport.is_closing():
             return
-        rest = memoryview(data)
         try:
-            while rest:
-                rest = rest[self._session.write(rest) :]  # a record at a time
+            for part in parts:
+                rest = memoryview(part)
+                while rest:
+                    rest = rest[self._session.write(rest) :]  # a record at a time
         except ssl.SSLError:
             self.abort()
             return
