@@ -235,6 +235,8 @@ def not_moved(queue: Row, *, is_copy: bool) -> str:
         return "exclusive to a connection there"
     if queue.get("auto_delete"):
         return "auto-delete: a link that is lost would delete it with its messages"
+    if "x-expires" in arguments or "expires" in policy:
+        return "expires: the queue here would be deleted with its messages before clients come"
     if not is_copy:
         return ""
     for key in ("max-length", "max-length-bytes"):

@@ -134,7 +134,12 @@ def serve(descriptor: int) -> None:
             answer = False, child.do(name, arguments)
         except BrokerError as error:
             answer = True, str(error)
-        pipe.send(answer)
+        try:
+            pipe.send(answer)
+        except OSError:
+            break  # who asked is gone
+        if name == "stop":
+            break
     child.end()
 
 

@@ -9,6 +9,7 @@ Source: rabbit_shovel_parameters, rabbit_amqp091_shovel; the answers of a live 3
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -116,7 +117,7 @@ def _by_key(
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _number(key: str, given: object) -> list[str]:

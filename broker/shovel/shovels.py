@@ -50,7 +50,7 @@ class Shovels:
         around = self._surroundings
         try:
             definition = read(name, vhost, value, is_static=is_static)
-        except (BadUri, KeyError) as error:
+        except (BadUri, KeyError, TypeError, ValueError, OverflowError) as error:
             # Kept by an earlier version with other rules.
             around.observer.shovel_failed(vhost, name, f"its parameter cannot be used: {error}")
             return

@@ -54,11 +54,14 @@ class Heartbeats:
         """The node's sweep."""
         now = self._scheduler.monotonic()
         for second in [each for each in self._due if each <= now]:
-            for session in self._due.pop(second):
-                # A look may lose connections, this one or others.
+            due = self._due[second]
+            while due:
+                # One by one, so that a look that fails costs only its own connection. It may lose others, too.
+                session = due.pop()
                 if self._seconds.pop(session, None) is not None and session.wire is not None:
                     self._look_in(session.connection.heartbeat_s // LOOKS, session, now)
                     session.wire.heartbeat_due(now)
+            del self._due[second]
 
     def stop(self) -> None:
         """The node stops."""

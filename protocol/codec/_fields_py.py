@@ -69,5 +69,7 @@ def look_up_by_headers(
         octets = header_fields(message.raw, names)
         if with_address:
             octets = message.address + octets
-        found.append(routes.get(octets) or resolve(octets, message))
+        # A route of None is remembered, too.
+        is_known = octets in routes
+        found.append(routes[octets] if is_known else resolve(octets, message))
     return found

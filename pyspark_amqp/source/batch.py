@@ -136,9 +136,19 @@ def stream_of(drain_id: str) -> str:
     return f"drain {drain_id}"
 
 
-def forget(spool_location: str, drain_id: str) -> bool:
+def forget(
+    spool_location: str,
+    drain_id: str,
+    *,
+    endpoint: str | None = None,
+    region: str | None = None,
+    is_http_allowed: bool = False,
+) -> bool:
     """Remove a drain's files, when its rows are safe elsewhere; False if there were none.
 
     The same id drains again afterwards.
     """
-    return Spool(open_store(spool_location)).remove_stream(stream_of(drain_id))
+    store = open_store(
+        spool_location, endpoint=endpoint, region=region, is_http_allowed=is_http_allowed
+    )
+    return Spool(store).remove_stream(stream_of(drain_id))

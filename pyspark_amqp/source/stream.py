@@ -170,6 +170,9 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if spool.has_stream(at.stream):
             if self._first is None:
                 self._first = at
+                spool.open_stream(
+                    at.stream
+                )  # version 0.1.0 only made a folder, which is swept when it is empty
                 spool.sweep(
                     at.stream,
                     temporary_age_s=TEMPORARY_AGE_S,

@@ -67,7 +67,8 @@ def partitions_of(
         size_limit = min(task_bytes, max(1, byte_limit // len(pieces)))
     queues = Counter(piece.queue for piece in pieces)
     doubted: dict[str, list[str]] = {}
-    for found in spool.pieces(pieces[0].stream):
+    stream = pieces[0].stream
+    for found in spool.compared(stream, spool.pieces(stream)):
         if found.is_in_doubt and found.seq < pieces[0].seq:
             doubted.setdefault(found.folder, []).append(found.key)
     return [

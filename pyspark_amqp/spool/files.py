@@ -5,6 +5,7 @@
     <stream>/plan.json                  a drain's plan: its only offset
     <stream>/<queue>/<seq>-<part>.arrow the messages of one piece
     <stream>/<queue>/<seq>-<part>.acked the broker has handled their acknowledgement
+    <stream>/<queue>/<seq>-<part>.read  in doubt, and Spark has read it: its batch was committed
     <stream>/<queue>/<seq>-<part>.ids   message ids of a committed piece, kept for comparison
 
 State: the files, in one store that all executors and the driver share (store.py). `Spool` keeps nothing else. Called
@@ -41,6 +42,7 @@ COMMITTED: Final = "committed"
 PLAN: Final = "plan.json"
 PIECE: Final = ".arrow"
 ACKED: Final = ".acked"
+READ: Final = ".read"
 IDS: Final = ".ids"
 _QUEUE: Final = "q-"
 _TRIES: Final = 5
@@ -54,6 +56,8 @@ class Published(NamedTuple):
     part: int
     is_in_doubt: bool
     """Its messages may come again."""
+    is_read: bool
+    """It is in doubt, and its batch was committed: Spark has its rows."""
     modified_s: float
 
     @property
@@ -190,6 +194,15 @@ class Spool:
         """Return the pieces whose messages may come again."""
         return [found for found in self.published(stream, queue) if found.is_in_doubt]
 
+    def compared(self, stream: str, pieces: Iterable[Published]) -> list[Published]:
+        """Return those of the pieces whose messages need not come once more: Spark has their rows, or will.
+
+        A task that came after its batch was committed, and died before it could withdraw its piece, left what nobody
+        reads.
+        """
+        committed = self.committed(stream)
+        return [each for each in pieces if each.seq > committed or each.is_read]
+
     def kept_ids(self, stream: str, queue: str) -> list[str]:
         """Return the keys of the files with ids of committed pieces."""
         found = self.store.list(f"{_folder(stream, queue)}/")
@@ -218,9 +231,14 @@ class Spool:
         `keep_ids` makes of a piece what remembers its message ids (`kept_ids` finds it); such files go when they are
         older than `ids_age_s`.
         """
-        if seq > self.committed(stream):
-            self.store.put(f"{_name(stream)}/{COMMITTED}", str(seq).encode())
+        before = self.committed(stream)
         entries = list(self.store.list(f"{_name(stream)}/{_QUEUE}"))
+        if seq > before:
+            for each in _published(entries):
+                # Not durable: a mark that is lost costs a duplicate.
+                if each.is_in_doubt and before < each.seq <= seq:
+                    self.store.put(_beside(each.key, READ), b"", is_durable=False)
+            self.store.put(f"{_name(stream)}/{COMMITTED}", str(seq).encode())
         gone = [each for each in _published(entries) if each.seq <= seq and not each.is_in_doubt]
         now = time.time()
         old = [
@@ -257,6 +275,7 @@ class Spool:
         """Remove pieces and then their marks: in the other order they would look in doubt for a moment."""
         self.store.delete(each.key for each in pieces)
         self.store.delete(_beside(each.key, ACKED) for each in pieces if not each.is_in_doubt)
+        self.store.delete(_beside(each.key, READ) for each in pieces if each.is_read)
 
 
 def _name(text: str) -> str:
@@ -277,15 +296,16 @@ def _beside(key: str, suffix: str) -> str:
 
 def _published(entries: Iterable[Entry]) -> list[Published]:
     entries = list(entries)
-    acked = {entry.key for entry in entries if entry.key.endswith(ACKED)}
-    return [_piece(entry, acked) for entry in _pieces_of(entries)]
+    marks = {entry.key for entry in entries if entry.key.endswith((ACKED, READ))}
+    return [_piece(entry, marks) for entry in _pieces_of(entries)]
 
 
 def _pieces_of(entries: Iterable[Entry]) -> Iterator[Entry]:
     return (entry for entry in entries if entry.key.endswith(PIECE))
 
 
-def _piece(entry: Entry, acked: set[str]) -> Published:
+def _piece(entry: Entry, marks: set[str]) -> Published:
     seq, _, part = entry.key.rpartition("/")[2].removesuffix(PIECE).partition("-")
-    is_in_doubt = _beside(entry.key, ACKED) not in acked
-    return Published(entry.key, int(seq), int(part), is_in_doubt, entry.modified_s)
+    is_in_doubt = _beside(entry.key, ACKED) not in marks
+    is_read = _beside(entry.key, READ) in marks
+    return Published(entry.key, int(seq), int(part), is_in_doubt, is_read, entry.modified_s)

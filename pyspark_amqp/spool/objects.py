@@ -35,8 +35,8 @@ MISSING: Final = (
 _LISTED_AT_ONCE: Final = 1000
 _TEXT_MAX: Final = 300
 _CONNECT_TIMEOUT: Final = timedelta(seconds=10)
-# An answer that has begun comes on within this; the whole of a large object may take longer.
-_READ_TIMEOUT: Final = timedelta(seconds=30)
+# For a whole request: a large object on a slow link may take long.
+_TIMEOUT: Final = timedelta(minutes=15)
 _RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=120)}
 
 
@@ -80,8 +80,11 @@ class ObjectStore:
         import obstore  # noqa: PLC0415 - an extra
 
         del is_durable
-        with self._telling(key, "put"):
-            obstore.put(self._client, key, content, use_multipart=False)
+        try:
+            with self._telling(key, "put"):
+                obstore.put(self._client, key, content, use_multipart=False)
+        except FileNotFoundError as error:  # there is no such bucket
+            raise SpoolError(self._failed(key, "put", error)) from error
 
     def get(self, key: str) -> bytes | None:
         """See `Store`."""
@@ -175,7 +178,7 @@ def open_objects(
     options: Any = {
         "allow_http": is_http_allowed,
         "connect_timeout": _CONNECT_TIMEOUT,
-        "read_timeout": _READ_TIMEOUT,
+        "timeout": _TIMEOUT,
     }
     retry: Any = _RETRY
     try:

@@ -22,6 +22,6 @@ def open_store(
     is_http_allowed: bool = False,
 ) -> Store:
     """Return the store of a path, a `file://` URL, or an object store's URL. Raises: SpoolError."""
-    if "://" not in location or location.startswith(_FILE):
-        return PosixStore(location.removeprefix(_FILE))
+    if "://" not in location or location.lower().startswith(_FILE):
+        return PosixStore(location[len(_FILE) :] if "://" in location else location)
     return open_objects(location, endpoint=endpoint, region=region, is_http_allowed=is_http_allowed)

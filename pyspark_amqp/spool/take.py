@@ -148,10 +148,12 @@ def _stored_schema(schema: pa.Schema, options: TakeOptions) -> pa.Schema:
 def _compared(spool: Spool, piece: Piece, options: TakeOptions, doubt: Doubt | None) -> set[str]:
     """Return the keys of the files whose messages may come again."""
     if options.is_remembering:
-        keys = [found.key for found in spool.published(piece.stream, piece.queue)]
+        there = spool.published(piece.stream, piece.queue)
+        keys = [found.key for found in spool.compared(piece.stream, there)]
         return {*keys, *spool.kept_ids(piece.stream, piece.queue)}
     if doubt is None:
-        return {found.key for found in spool.in_doubt(piece.stream, piece.queue)}
+        there = spool.in_doubt(piece.stream, piece.queue)
+        return {found.key for found in spool.compared(piece.stream, there)}
     found = set(doubt.keys)
     if doubt.has_siblings:
         found |= {each.key for each in spool.siblings(piece)}

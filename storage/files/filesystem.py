@@ -50,9 +50,10 @@ _JOIN_BYTES = 256 * 1024
 # Too many open files, of the process or of the machine.
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# A write that is durable when it returns; 0 where the system has none. Errors of a file system that has none.
+# A write that is durable when it returns; 0 where the system has none. Errors of one that has none, or
+# whose filter of system calls knows none.
 _DSYNC: int = getattr(os, "RWF_DSYNC", 0)
-_NO_DSYNC = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+_NO_DSYNC = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EPERM})
 
 
 _FULL_FSYNC: int = getattr(fcntl, "F_FULLFSYNC", 0)

@@ -62,6 +62,7 @@ def test_the_server_takes_one_name(interpreted: Built) -> None:
     }
     own = {name for name in names if name.startswith("burrowmq/")}
     typing = {f"burrowmq/{module}.{end}" for module in MODULES for end in ("pyi", "pyx")}
+    typing |= {"burrowmq/__init__.pyi", "burrowmq/embedded/__init__.pyi"}
     parts = {f"burrowmq/{path}" for path in codec_parts()}
     pages = ROOT / "management" / "ui" / "static"
     shown = {f"burrowmq/{path.relative_to(ROOT)}" for path in pages.rglob("*") if path.is_file()}

@@ -18,7 +18,7 @@ from tests.support.bench.node import NodeBench
 from tests.support.messages import message
 
 QUEUES = 200
-BYTES = 6_500
+BYTES = 6_600
 OBJECTS = 30
 NOT_THE_NODES = [
     tracemalloc.Filter(False, "*/tests/*"),  # the disk is one in memory

@@ -172,7 +172,7 @@ def test_an_executor_that_does_not_see_the_drivers_spool(
     end = reader.latestOffset(start, ReadAllAvailable())
     (partition,) = reader.partitions(start, end)
     shutil.rmtree(Path(options["spoolLocation"]) / start["stream"])
-    with pytest.raises(SpoolError, match="must be the same file system on driver and executors"):
+    with pytest.raises(SpoolError, match="must be the same place on driver and executors"):
         list(reader.read(partition))
     assert ready(broker_url, queue) == 3
 

@@ -270,3 +270,32 @@ def test_a_piece_costs_few_requests(broker_url: str, queue: str, tmp_path: Path)
             assert how_much(path) == (2, False)
         siblings = ["list", "open"] if part else []  # one was published before
         assert store.asked == ["head", *siblings, "create", "get", "put", "open"]
+
+
+def test_what_a_task_left_that_came_too_late_is_compared_with_nothing(
+    broker_url: str, queue: str, spool: Spool
+) -> None:
+    """Nobody reads its piece: its messages, which went back to the queue, have to come."""
+    publish(broker_url, queue, 3)
+    spool.commit("s", 1)
+    zombie = Piece("s", queue, 1, 0, 3)
+    ids = pa.RecordBatch.from_pydict({"message_id": ["m0", "m1", "m2"]})
+    stored = schema_of(["message_id"])
+    publish_file(spool, zombie, lambda path: write_batches(path, zombie, stored, [ids]))
+    assert spool.compared("s", spool.pieces("s")) == []
+    remembering = QUICK._replace(is_remembering=True)
+    assert taken(broker_url, spool, Piece("s", queue, 2, 0, 3), remembering) == [b"0", b"1", b"2"]
+
+
+def test_what_was_in_doubt_when_its_batch_was_committed_is_compared_for_ever(
+    broker_url: str, queue: str, spool: Spool
+) -> None:
+    publish(broker_url, queue, 3)
+    first = Piece("s", queue, 1, 0, 3)
+    ids = pa.RecordBatch.from_pydict({"message_id": ["m0", "m1"]})
+    stored = schema_of(["message_id"])
+    publish_file(spool, first, lambda path: write_batches(path, first, stored, [ids]))
+    for seq in (1, 2):
+        spool.commit("s", seq)
+    assert [each.is_read for each in spool.pieces("s")] == [True]
+    assert taken(broker_url, spool, Piece("s", queue, 3, 0, 3)) == [b"2"]
