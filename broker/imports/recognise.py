@@ -39,16 +39,17 @@ def repeated(known: bytes, expected: int, seen: bytes) -> tuple[bytes, int]:
     """Which of the known digests come again: (those that may, how many of their last ones do).
 
     `seen` begins the stream, CERTAIN digests of it or all. The first is `known`, or the persistent ones of it when the
-    other broker has lost the rest.
+    other broker has lost the rest. Where the digests leave it open (messages that are alike), none does: better twice
+    than lost.
     """
     durable = b"".join(each for each in _each(known) if each[-1] & 1)
     is_durable = len(durable) == len(known)
     if is_durable and 0 <= expected <= len(known) // SIZE and _fits(known, expected, seen):
         return known, expected
     for candidates in (known, durable):
-        found = _longest(candidates, seen)
+        found = _suffixes(candidates, seen)
         if found:
-            return candidates, found
+            return candidates, found[0] if len(found) == 1 else 0
     return known, 0
 
 
@@ -63,14 +64,14 @@ def _fits(known: bytes, count: int, seen: bytes) -> bool:
     return tail[:size] == seen[:size]
 
 
-def _longest(known: bytes, seen: bytes) -> int:
-    """The longest suffix of the known that begins what is seen."""
+def _suffixes(known: bytes, seen: bytes) -> list[int]:
+    """The two longest suffixes of the known that begin what is seen, or all if there are fewer."""
+    found: list[int] = []
     first = seen[:SIZE]
     at = known.find(first) if first else -1
-    while at >= 0:
-        if at % SIZE == 0:
-            count = (len(known) - at) // SIZE
-            if _fits(known, count, seen):
-                return count
+    while at >= 0 and len(found) < 2:
+        count = (len(known) - at) // SIZE
+        if at % SIZE == 0 and _fits(known, count, seen):
+            found.append(count)
         at = known.find(first, at + 1)
-    return 0
+    return found

@@ -9,6 +9,7 @@ Source: io_lib's ~tp as observed in answers of rabbit_parameter_validation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 LINE_COLUMNS = 78
@@ -61,6 +62,8 @@ def _binary(text: str) -> str:
 
 
 def _float(value: float) -> str:
+    if not math.isfinite(value):
+        return str(value)  # Erlang has none; JSON from Python's own encoder may
     plain = repr(value)
     mantissa, _, exponent = f"{value:e}".partition("e")
     if "e" in plain:

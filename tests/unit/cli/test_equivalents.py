@@ -144,6 +144,8 @@ def test_parameters_of_other_plugins_users_with_other_hashes_and_default_types()
         ({"arguments": {"x-max-length": 5}}, True, False),
         ({"effective_policy_definition": {"max-length-bytes": 5}}, True, False),
         ({"type": "quorum"}, True, False),
+        ({"arguments": {"x-expires": 5000}}, False, False),
+        ({"effective_policy_definition": {"expires": 5000}}, False, False),
     ],
 )
 def test_which_messages_may_go(row, moved, copied) -> None:

@@ -82,6 +82,7 @@ def test_both_of_two_that_exclude_each_other() -> None:
             ' actually was <<"zz">>',
         ),
         ({"ack-mode": 5}, "ack-mode should be binary, actually was 5"),
+        ({"prefetch-count": float("inf")}, "prefetch-count should be a number, actually was inf"),
         ({"reconnect-delay": "x"}, 'reconnect-delay should be a number, actually was <<"x">>'),
         (
             {"dest-add-timestamp-header": 1},
