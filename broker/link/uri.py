@@ -34,7 +34,7 @@ class BadUri(ValueError):
     """It is no AMQP URI; `term` is why, as Erlang prints it."""
 
     def __init__(self, term: str, uri: str) -> None:
-        super().__init__(f"{term} in {public(uri)}")
+        super().__init__(f"{term.replace(uri, public(uri))} in {public(uri)}")
         self.term = term
         self.uri = uri
 

@@ -88,7 +88,7 @@ class NodeShovels:
             try:
                 self.check("/", name, value, None)
             except ValidationFailed as refusal:
-                text = "; ".join(refusal.objections)
+                text = _without_secrets("; ".join(refusal.objections), value)
                 raise ImportRefused(f"static shovels in {path}: {name}: {text}") from refusal
         self._static = document
 
@@ -166,3 +166,16 @@ class NodeShovels:
         if found is not None:
             clear_parameter(found, SHOVEL, name)
             self._node.scheduler.touch()
+
+
+def _without_secrets(text: str, value: object) -> str:
+    """Objections as a log may have them: without the passwords of the definition's URIs."""
+    from burrowmq.broker.link.uri import public  # noqa: PLC0415 - nothing of links is loaded without shovels
+
+    given = value if isinstance(value, dict) else {}
+    for key in ("src-uri", "dest-uri"):
+        uris = given.get(key)
+        for uri in uris if isinstance(uris, list) else [uris]:
+            if isinstance(uri, str) and uri:
+                text = text.replace(uri, public(uri))
+    return text

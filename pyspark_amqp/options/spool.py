@@ -40,6 +40,12 @@ def read_spool_place(found: OptionReader) -> SpoolPlace:
     """Read where the spool is; what is wrong is among the problems."""
     location = found.required("spoolLocation", _WHY)
     scheme = location.partition("://")[0].lower() if "://" in location else _FILE
+    if _has_secret(location):
+        found.problems.append(
+            "option 'spoolLocation': credentials do not belong into a URL; give them to the processes, "
+            "in the environment or as a role"
+        )
+        return SpoolPlace(location="")
     endpoint, region = found.text("spool.endpoint"), found.text("spool.region")
     is_http_allowed = found.flag("spool.allowHttp", default=False)
     if scheme not in OBJECT_STORES and scheme != _FILE:
@@ -47,19 +53,27 @@ def read_spool_place(found: OptionReader) -> SpoolPlace:
         found.refuse("spoolLocation", location, f"neither a path nor one of {known}, file://")
     elif scheme != _FILE and not urlsplit(location).netloc:
         found.refuse("spoolLocation", location, f"no {scheme}://bucket/prefix")
-    elif ":" in urlsplit(location).netloc.rpartition("@")[0]:
-        found.problems.append(
-            "option 'spoolLocation': credentials do not belong into a URL; give them to the processes, "
-            "in the environment or as a role"
-        )
     if scheme not in _S3:
         for name in ("spool.endpoint", "spool.region", "spool.allowHttp"):
             if name in found:
                 found.problems.append(f"option '{name}' is for a spoolLocation on S3 (s3://)")
-    if endpoint is not None and not is_http_allowed and not endpoint.startswith("https://"):
+    if endpoint is not None and "@" in endpoint:
+        found.problems.append("option 'spool.endpoint': credentials do not belong into a URL")
+    elif endpoint is not None and not is_http_allowed and not endpoint.startswith("https://"):
         found.refuse(
             "spool.endpoint", endpoint, "no https:// URL; spool.allowHttp=true allows http://"
         )
     return SpoolPlace(
         location=location, endpoint=endpoint, region=region, is_http_allowed=is_http_allowed
     )
+
+
+def _has_secret(location: str) -> bool:
+    """Whether a URL has a password, a signature, or what may be either."""
+    if "://" not in location:
+        return False
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return True
+    return ":" in parts.netloc.rpartition("@")[0] or bool(parts.query) or "@" in parts.path

@@ -81,6 +81,15 @@ def test_a_file_of_static_ones_that_is_wrong_ends_the_start(
             world.bench.node.shovels.read_static(str(tmp_path / "none.json"))
 
 
+def test_the_start_s_error_has_no_password_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "shovels.json"
+    file.write_text(json.dumps({"s": {**STATIC["mine"], "src-uri": "amqp://u:hidden@h:x"}}))
+    with ShovelBench(tmp_path) as world, pytest.raises(ImportRefused) as found:
+        world.bench.node.shovels.read_static(str(file))
+    assert "not a valid URI" in str(found.value)
+    assert "hidden" not in str(found.value)
+
+
 def test_a_parameter_is_refused_before_it_is_kept(tmp_path: Path) -> None:
     with ShovelBench(tmp_path) as world:
         with pytest.raises(ValueError, match="src-uri should be list"):

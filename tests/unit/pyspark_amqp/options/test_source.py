@@ -186,8 +186,18 @@ def test_a_spool_may_be_on_object_storage() -> None:
 
 
 def test_a_secret_in_a_location_is_not_repeated() -> None:
-    with pytest.raises(BadOptions) as found:
-        read_stream_options({"queue": "q", "spoolLocation": "s3://key:secret@bucket/x"})
+    for location in (
+        "s3://key:secret@bucket/x",
+        "s3n://key:secret@bucket/x",
+        "s3://key:sec/secret@bucket/x",
+        "az://container/x?sig=secret",
+    ):
+        with pytest.raises(BadOptions, match="credentials do not belong into a URL") as found:
+            read_stream_options({"queue": "q", "spoolLocation": location})
+        assert "secret" not in str(found.value)
+    endpoint = {"spoolLocation": "s3://b/x", "spool.endpoint": "https://key:secret@host"}
+    with pytest.raises(BadOptions, match=r"spool\.endpoint.*credentials") as found:
+        read_stream_options({"queue": "q", **endpoint})
     assert "secret" not in str(found.value)
 
 
