@@ -110,6 +110,7 @@ def test_a_commit_removes_what_is_acked_and_keeps_what_is_in_doubt(spool: Spool)
     assert names(spool) == {
         "committed",
         "000000000002-0000.arrow",
+        "000000000002-0000.read",
         "000000000003-0000.arrow",
         "000000000003-0000.acked",
     }
