@@ -37,7 +37,8 @@ with Broker():
     child = os.fork()
     if not child:
         with Broker() as own, pika.BlockingConnection(pika.URLParameters(own.url)) as there:
-            os._exit(0 if there.channel().is_open else 1)
+            is_open = there.channel().is_open
+        os._exit(0 if is_open else 1)
     raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
