@@ -252,3 +252,39 @@ def test_a_bad_file_ends_the_start_with_its_line(
     )  # fmt: skip
     assert done.returncode == 78
     assert "rabbitmq.conf:2: ssl_options.certfile: file /missing.pem does not exist" in done.stderr
+
+
+def test_a_shovel_moves_in_and_out_over_tls(node: SecureNode) -> None:
+    """Its link checks the certificate; small messages and one of many frames keep their order."""
+    connection = node.connect()
+    channel = connection.channel()
+    channel.confirm_delivery()
+    for queue in ("there", "back"):
+        channel.queue_declare(queue, durable=True)
+    bodies = [b"%d" % number for number in range(200)] + [BIG]
+    for body in bodies:
+        channel.basic_publish("", "there", body)
+    secured = (
+        f"amqps://guest:guest@127.0.0.1:{node.port}"
+        f"?cacertfile={node.authority.file}&verify=verify_peer"
+    )
+
+    def has_all(queue: str) -> bool:
+        found = channel.queue_declare(queue, passive=True).method.message_count
+        return bool(found == len(bodies))
+
+    for source, destination, queues in (
+        (secured, "amqp://", ("there", "back")),
+        ("amqp://", secured, ("back", "there")),
+    ):
+        definition = {
+            "src-uri": source,
+            "src-queue": queues[0],
+            "dest-uri": destination,
+            "dest-queue": queues[1],
+            "src-delete-after": "queue-length",
+        }
+        node.process.ctl("set_parameter", "shovel", f"to {queues[1]}", json.dumps(definition))
+        eventually(lambda to=queues[1]: has_all(to))
+    assert [channel.basic_get("there", auto_ack=True)[2] for _ in bodies] == bodies
+    connection.close()
