@@ -66,9 +66,14 @@ class Verdict:
             setattr(self, key, getattr(self, key) + getattr(other, key))
 
     @property
+    def wrong(self) -> int:
+        """Count what went wrong."""
+        return sum(value for key, value in vars(self).items() if key not in ALLOWED)
+
+    @property
     def is_clean(self) -> bool:
         """Say whether nothing went wrong."""
-        return not any(value for key, value in vars(self).items() if key not in ALLOWED)
+        return not self.wrong
 
 
 # An ack is a promise of the client's, not of the broker's: one that the crash overtook may be

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.die_with_parent import dying
+from tests.support.patience import patient
 from tests.support.ports import free_port
 from tests.support.prepared_process import Forked, prepared
 
@@ -28,8 +29,8 @@ PYTHON = os.environ.get("BURROWMQ_TEST_PYTHON", sys.executable)
 PROGRAM = (PYTHON, "-m", "burrowmq.broker")
 BURROWCTL = Path(PYTHON).parent / "burrowctl"
 READY_TEXT = "Server startup complete"
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 60.0
+START_TIMEOUT_S = patient(60)
+STOP_TIMEOUT_S = patient(60)
 INVARIANT_BROKEN = 70
 POLL_S = 0.005
 

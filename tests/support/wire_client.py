@@ -19,10 +19,12 @@ import pika
 from pika import spec
 from pika.frame import Header, Method
 
+from tests.support.patience import patient
+
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
 FRAME_END = 0xCE
-DEADLINE_S = 15.0
+DEADLINE_S = patient(15)
 
 
 class Closed(Exception):
