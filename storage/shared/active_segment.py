@@ -1,7 +1,7 @@
 """The segment of a shared store that is appended to: begun, written, rolled over.
 
-State owned: its table, the number of the next one, and the highest number that is on disk. The file with that number
-stays there until a higher one is durable, when it is dead as a bare header: so a start always knows which numbers were
+State owned: its table, the number of the next one, the files that were ended without a seal, and the highest number that is
+on disk. The file with that number stays there until a higher one is durable, when it is dead as a bare header: so a start always knows which numbers were
 used. Called by the message store on the disk thread.
 
 - A new segment's header and its name are durable before its first record.
@@ -9,6 +9,7 @@ used. Called by the message store on the disk thread.
   a whole segment un-synced is more than the store may hold.
 - After a failed write the file ends where it did, or is not appended to any more. What the disk refused for another
   reason than want of room is written to another segment, once: who gives up then is every queue of a virtual host.
+- What was ended without a seal gets it at a clean stop, but for a file whose sync failed: no seal vouches for that one.
 
 A large record gets a segment of its own: it can then be removed with its file, without copying.
 
@@ -56,6 +57,7 @@ class ActiveSegment:
         self.next_segment_no = 0
         self.top_segment_no = -1
         self._dead_top: str | None = None
+        self._unsealed: set[SegmentFile] = set()  # ended; `seal_left`
         self._kept_whole = ""  # the file that a backup copies: `keep_whole`
         self.appended_messages = 0
         self.appended_bytes = 0
@@ -147,7 +149,7 @@ class ActiveSegment:
                 file.file().truncate(file.end)
             except OSError:
                 # A torn tail: a scan ends before it, so nothing may be appended behind it.
-                self.table = None
+                self._leave()
             raise write_error(file.path, error) from error
 
     def roll(self) -> None:
@@ -166,21 +168,34 @@ class ActiveSegment:
         self.rolled += 1
 
     def _leave(self) -> None:
-        """After a refused write: append no more to the file. A start scans what has no seal."""
+        """After a refused write: append no more to the file. It has no seal until a clean stop: a start scans it."""
         table, self.table = self.table, None
         if table is None:
             return
         table.seal()
         if table.live_count == 0:
             self.remove(table.file)
+            return
+        self._unsealed.add(table.file)
 
     def _seal(self, file: SegmentFile) -> None:
         """Write the seal. Failing is harmless: the segment is scanned at the next start."""
         try:
             file.write_seal(self._terms.seed)
         except OSError:
+            self._unsealed.add(file)
             return
         self._unsynced.note_seal(file, len(file.tables[-1]))
+
+    def seal_left(self) -> None:
+        """At a clean stop, all records are durable: seal what was ended without, else the stop counts as a crash."""
+        left, self._unsealed = self._unsealed, set()
+        for file in left:
+            try:
+                file.file().truncate(file.end)  # of a record or a seal that was written in part
+            except OSError:
+                continue
+            self._seal(file)
 
     def roll_idle(self) -> None:
         """At an idle moment: end it if it is mostly dead, so that it can be compacted."""
@@ -191,7 +206,8 @@ class ActiveSegment:
             self.roll()
 
     def give_up(self, tables: Sequence[Table]) -> None:
-        """If it is one of these, whose sync failed, append no more to it."""
+        """If it is one of these, whose sync failed, append no more to it; none of them gets a seal."""
+        self._unsealed.difference_update(table.file for table in tables)
         table = self.table
         if table is not None and table in tables:
             self.table = None
@@ -210,6 +226,7 @@ class ActiveSegment:
     def remove(self, file: SegmentFile) -> None:
         """Give a dead file's space back; the top one leaves its header on disk."""
         self._unsynced.forget(file)
+        self._unsealed.discard(file)
         if not self.is_top(file):
             self._segments.remove(file)
             return

@@ -153,6 +153,8 @@ class MessageStore:
         self.abandon_plan()
         self.roll()
         self.sync()
+        self._active.seal_left()
+        self.sync()
         self._is_closed = True
 
     def close_index(self) -> None:

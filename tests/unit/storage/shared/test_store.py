@@ -20,13 +20,15 @@ from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
 
 DIRECTORY = "/v/store"
+IDENTITY = b"0123456789abcdef"
+SEED = record.seed_of(IDENTITY)
 
 
 def options(limit: int = 4000, *, is_durable: bool = True) -> MessageStoreOptions:
     return MessageStoreOptions(
         directory=DIRECTORY,
         quarantine_directory="/v/quarantine",
-        identity=b"0123456789abcdef",
+        identity=IDENTITY,
         segment_size_limit=limit,
         is_durable=is_durable,
     )
@@ -83,9 +85,7 @@ def test_a_segment_is_durable_before_use_and_sealed_after() -> None:
     assert len(after.content(f"{DIRECTORY}/0.g0.seg")) >= 64
     store.append(some(30))
     assert store.stats()["rolled"] == 1
-    sealed = read_seal(
-        filesystem.open(f"{DIRECTORY}/0.g0.seg"), record.seed_of(store.options.identity)
-    )
+    sealed = read_seal(filesystem.open(f"{DIRECTORY}/0.g0.seg"), SEED)
     assert sealed is not None
     assert len(sealed[1][0].offsets) == 18
 
@@ -317,6 +317,45 @@ def test_a_seal_that_cannot_be_written_costs_a_scan() -> None:
     assert again.read(handles_of(messages)) == records_of(messages)
 
 
+@pytest.mark.parametrize("failing", ["write", "torn", "seal"])
+def test_a_segment_that_was_left_is_sealed_by_a_clean_stop(failing: str) -> None:
+    filesystem = SimFileSystem()
+    store = opened(filesystem)
+    messages = some(5)
+    store.append(messages)
+    filesystem.fail("pwrite", keep=77)
+    if failing == "torn":
+        filesystem.fail("truncate")
+    if failing == "seal":
+        store.roll()
+    more = some(3)
+    store.append(more)
+    assert {handle >> 32 for handle in handles_of(messages + more)} == {0, 1}
+    store.close()
+    again = MessageStore(filesystem.cut(random.Random(1)), options())
+    assert again.open_clean(store.snapshot_terms())
+    assert again.read(handles_of(messages + more)) == records_of(messages + more)
+
+
+def test_a_file_whose_sync_failed_is_not_sealed_either() -> None:
+    filesystem = SimFileSystem()
+    store = opened(filesystem)
+    messages = some(5)
+    store.append(messages)
+    store.sync()
+    more = some(1)
+    store.append(more)
+    filesystem.fail("pwrite")
+    store.append(some(3))
+    filesystem.fail("fdatasync", path_part="0.g0")
+    with pytest.raises(SyncFailed):
+        store.sync()
+    store.abandon_unsynced()
+    store.close()
+    assert read_seal(filesystem.open(f"{DIRECTORY}/0.g0.seg"), SEED) is None
+    assert not MessageStore(filesystem, options()).open_clean(store.snapshot_terms())
+
+
 def test_a_failed_sync_is_answered_with_a_new_segment() -> None:
     filesystem = SimFileSystem()
     store = opened(filesystem)
@@ -394,7 +433,7 @@ def test_on_the_real_file_system(tmp_path: Path) -> None:
     real = MessageStoreOptions(
         directory=str(tmp_path / "store"),
         quarantine_directory=str(tmp_path / "quarantine"),
-        identity=b"0123456789abcdef",
+        identity=IDENTITY,
         segment_size_limit=50_000,
         open_files=3,
     )
