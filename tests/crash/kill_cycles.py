@@ -28,7 +28,7 @@ from tests.crash.journal import QueueLedger, Verdict, judge
 from tests.crash.load import Client, Consumer, Declarer, Flipper, Publisher, drain, stop_all
 from tests.support.broker_process import BrokerProcess
 from tests.support.patience import patient
-from tests.support.wire_client import WireClient
+from tests.support.wire_client import Closed, WireClient
 
 SMALL = (14, 100, 100, 1000, 1000, 4000)
 MIXED = (14, 100, 1000, 4090, 4200, 9000, 20_000)
@@ -139,6 +139,7 @@ class Cycle:
             "confirm": scenario.confirm,
             "classic_queue.default_version": str(scenario.version),
             "store_commit_log": "on" if scenario.has_log else "off",
+            "handshake_timeout": str(round(patient(10) * 1000)),
         }
         self.node = BrokerProcess(directory / "data", settings)
         self.queues = [f"crash.{number}" for number in range(scenario.fan_out)]
@@ -159,7 +160,7 @@ class Cycle:
             log = self.node.log_path.read_text()
             if "Traceback" in log:
                 report.problems.append(log[log.index("Traceback") :][:2000])
-        except (AssertionError, RuntimeError, TimeoutError) as error:
+        except (AssertionError, RuntimeError, OSError, Closed) as error:
             report.problems.append(f"{self.scenario}: {error!r}")
         finally:
             self.close()
