@@ -7,10 +7,11 @@ messages, or after them where it deletes a queue that has just given some away (
 SQLite does its own file work: tests put a twin behind the `DefinitionStore` protocol, and the simulated machine gives
 some of its runs a connection whose files lie on its disk.
 
-A commit that fails is looked at twice. Where a file beside the database finds no room or no descriptor either, the disk
-is full, whatever SQLite called it, and the commit may be tried again. After any other error the database is opened
-again, once for each commit: everything in the write-ahead log goes to the database and is synced there, so that
-nothing is left to a file whose sync may have failed; then the commit is done anew. Only if that fails is it an error.
+A commit that fails is looked at twice. Where a file beside the database finds no room or no descriptor either, or a sync
+of the database or of its log says so, the disk is full, whatever SQLite called it, and the commit may be tried again.
+After any other error the database is opened again, once for each commit: everything in the write-ahead log goes to the
+database and is synced there, so that nothing is left to a file whose sync may have failed; then the commit is done anew.
+Only if that fails is it an error, and the store ends.
 A start does the same with what an earlier process left there.
 
 Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
@@ -86,6 +87,7 @@ class SqliteDefinitionStore:
         self._filesystem = filesystem or OsFileSystem()
         self._is_suspect = False  # a commit failed, and it was not opened again yet
         self._is_closed = False
+        self._is_open = True
         self.reopened = 0
         # It holds password hashes, so others may not read it. SQLite gives the files beside it the same mode.
         try:
@@ -149,7 +151,7 @@ class SqliteDefinitionStore:
     def load(self) -> list[DefinitionChange]:
         """All rows, by kind and key. Raises StoreRefused when the database is damaged."""
         try:
-            rows = self._connection.execute(
+            rows = self._readable().execute(
                 "SELECT kind, key, value FROM definition ORDER BY kind, key"
             )
             return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
@@ -177,12 +179,23 @@ class SqliteDefinitionStore:
             name = getattr(error, "sqlite_errorname", "no code")
             raise WriteFailed(f"{self._path}: commit failed: {error} ({name})") from error
 
-    def _open_again(self) -> None:
-        """Close, open, and empty the write-ahead log, whose last sync may have failed. Raises sqlite3.Error."""
+    def _let_go(self) -> None:
+        self._is_open = False
         with suppress(sqlite3.Error):
             self._connection.close()
-        self._open()
-        self._set_up()
+
+    def _readable(self) -> sqlite3.Connection:
+        """Give the connection, a new one after an error: what is committed can be read, whatever the log's state."""
+        if not self._is_open:
+            self._open()
+            self._set_up()
+            self._is_open = True
+        return self._connection
+
+    def _open_again(self) -> None:
+        """Close, open, and empty the write-ahead log, whose last sync may have failed. Raises sqlite3.Error."""
+        self._let_go()
+        self._readable()
         is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
             raise sqlite3.OperationalError("somebody else has the database open")
@@ -190,10 +203,22 @@ class SqliteDefinitionStore:
         self.reopened += 1
 
     def _raise_when_full(self, error: sqlite3.Error) -> None:
-        """Raise DiskFull if that is what is behind an error: SQLite says so, or a file beside it finds no room."""
+        """Raise DiskFull if that is what is behind an error: SQLite or a file beside it says so, or its own files."""
         text = f"{self._path}: commit failed: {error}"
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
             raise DiskFull(text) from error
+        # It is opened again before it is used, and it could not keep its locks: with any descriptor of the database
+        # that a process closes, all its locks on that file go.
+        self._let_go()
+        for ask in (self._write_beside, self._sync_files):
+            try:
+                ask()
+            except OSError as refused:
+                if refused.errno in NO_ROOM:
+                    raise write_error(self._path, refused) from error
+
+    def _write_beside(self) -> None:
+        """Write as much as a commit needs into a file that nobody keeps. Raises OSError."""
         probe, filesystem = f"{self._path}.probe", self._filesystem
         try:
             if filesystem.exists(probe):  # a killed process left it
@@ -202,12 +227,19 @@ class SqliteDefinitionStore:
             file.pwrite(bytes(_PROBE_BYTES), 0)
             file.fdatasync()
             file.close()
-        except OSError as refused:
-            if refused.errno in NO_ROOM:
-                raise write_error(probe, refused) from error
         finally:
             with suppress(OSError):
                 filesystem.unlink(probe)
+
+    def _sync_files(self) -> None:
+        """Ask for the reason of a sync that failed, which SQLite does not tell. Success means nothing. Raises OSError."""
+        for path in (f"{self._path}-wal", self._path):
+            if self._filesystem.exists(path):
+                file = self._filesystem.open(path)
+                try:
+                    file.fdatasync()
+                finally:
+                    file.close()
 
     def _commit(self, changes: list[DefinitionChange]) -> None:
         execute = self._connection.execute
@@ -229,7 +261,7 @@ class SqliteDefinitionStore:
     def copy_to(self, path: str) -> None:
         """Write a compact copy of what is committed: one file, no journal beside it."""
         try:
-            self._connection.execute("VACUUM INTO ?", (path,))
+            self._readable().execute("VACUUM INTO ?", (path,))
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
                 raise DiskFull(f"definitions: {error}") from error

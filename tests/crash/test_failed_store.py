@@ -30,9 +30,13 @@ pytestmark = [
 class FailingDisk(Cycle):
     """A cycle whose node is not killed: calls fail until it ends."""
 
-    def __init__(self, directory: Path, calls: str, scenario: Scenario) -> None:
+    def __init__(
+        self, directory: Path, calls: str, scenario: Scenario, files: tuple[str, ...] = ()
+    ) -> None:
+        """`files`: only calls on these of the data directory fail."""
         super().__init__(directory, scenario, 1500, seed=1)
         self.calls = calls
+        self.files = files
         self.trace = directory / "trace"
         self.status: int | None = None
 
@@ -41,6 +45,8 @@ class FailingDisk(Cycle):
         process = self.node.running()
         inject = f"inject={self.calls}:error=EIO"
         words = ["strace", "-f", "-ttt", "-o", str(self.trace), "-e", f"trace={self.calls}"]
+        for name in self.files:
+            words += ["-P", str(self.node.data_dir / name)]
         done = subprocess.run(
             [*words, "-e", inject, "-p", str(process.pid)],
             capture_output=True,
@@ -59,13 +65,26 @@ class FailingDisk(Cycle):
         return float(found[-1][0]) - failed[0]
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("calls", ["fdatasync,fsync", "pwrite64,pwritev"])
+SYNCS, WRITES = "fdatasync,fsync", "pwrite64,pwritev"
+DEFINITIONS = ("definitions.db", "definitions.db-wal")
+
+
+@pytest.mark.parametrize(
+    ("calls", "version", "files"),
+    [
+        (SYNCS, 1, ()),
+        (SYNCS, 2, ()),
+        (WRITES, 1, ()),
+        (WRITES, 2, ()),
+        (SYNCS, 2, DEFINITIONS),
+        (WRITES, 2, DEFINITIONS),
+    ],
+)
 def test_a_failed_store_ends_the_process_and_nothing_confirmed_is_lost(
-    tmp_path: Path, calls: str, version: int
+    tmp_path: Path, calls: str, version: int, files: tuple[str, ...]
 ) -> None:
     scenario = Scenario("fsync", "default", 2, SMALL, "declare", version)
-    cycle, report = FailingDisk(tmp_path, calls, scenario), Report()
+    cycle, report = FailingDisk(tmp_path, calls, scenario, files), Report()
     cycle.run(report)
     assert cycle.status == 74
     assert cycle.took_s() < LIMIT_S

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from burrowmq.storage.directory.definition_store import SqliteDefinitionStore
 from burrowmq.storage.directory.recovery import StoreSetup, open_store
 from burrowmq.storage.disk.jobs import DiskJobs
 from burrowmq.storage.disk.writer import Writer
@@ -27,6 +28,7 @@ from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import JsonValue, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message
 from tests.support.sim_filesystem import SimFileSystem
+from tests.support.sqlite_disk import connect_on
 from tests.support.stored_message import FakeMessage
 
 SMALL, LARGE = 50, 5000  # below and above the embed threshold
@@ -47,7 +49,14 @@ def writer_of(engine: Engine) -> Writer:
 class DiskSide:
     """One start of a store's disk side."""
 
-    def __init__(self, filesystem: SimFileSystem | None = None, **options: object) -> None:
+    def __init__(
+        self,
+        filesystem: SimFileSystem | None = None,
+        *,
+        has_sqlite: bool = False,
+        **options: object,
+    ) -> None:
+        """`has_sqlite`: definitions are in SQLite's own files on the simulated disk, not in a twin."""
         self.filesystem = filesystem or SimFileSystem()
         self.observer = SilentObserver()
         self.rows: dict[tuple[str, str], object] = {}
@@ -58,7 +67,9 @@ class DiskSide:
                 replace(StoreOptions(), **options),  # type: ignore[arg-type]
                 self.observer,
                 FakeMessage,
-                lambda _: SimDefinitions(self.filesystem, self.rows),
+                self._sqlite
+                if has_sqlite
+                else lambda _: SimDefinitions(self.filesystem, self.rows),
             )
         )
         self.writer = Writer(self.context)
@@ -67,6 +78,9 @@ class DiskSide:
         self.waits: list[DiskFull] = []
         self.names = QueueNames("/", "q")  # of the queue opened last
         self._epoch = 0
+
+    def _sqlite(self, path: str) -> SqliteDefinitionStore:
+        return SqliteDefinitionStore(path, connect_on(self.filesystem), self.filesystem)
 
     def vhost(self, name: str = "/") -> VhostStore:
         """A vhost's shared stores."""

@@ -216,7 +216,7 @@ def test_a_full_disk_is_one_whatever_sqlite_calls_it(tmp_path: Path) -> None:
     store = failing_store(path, sqlite3.SQLITE_IOERR_WRITE, disk=disk)
     disk.create(f"{path}.probe")  # a killed process left it
     disk.free_bytes = 0
-    with pytest.raises(DiskFull, match=r"probe.*ENOSPC"):
+    with pytest.raises(DiskFull, match=r"definitions.db.*ENOSPC"):
         store.commit([("queue", "q", 1)])
     assert not disk.exists(f"{path}.probe")
     disk.free_bytes = None
