@@ -139,9 +139,11 @@ class NodeShovels:
 
     def _loaded(self) -> Shovels:
         if self._found is None:
-            # Loaded when needed.
-            from burrowmq.broker.link.connect import Opener  # noqa: PLC0415
-            from burrowmq.broker.shovel.shovels import Shovels, Surroundings  # noqa: PLC0415
+            from burrowmq.broker.link.connect import Opener  # noqa: PLC0415 - loaded when needed
+            from burrowmq.broker.shovel.shovels import (  # noqa: PLC0415 - loaded when needed
+                Shovels,
+                Surroundings,
+            )
 
             node = self._node
             opener = Opener(

@@ -20,6 +20,8 @@ from burrowmq.protocol.table import MalformedTable, from_json
 
 ACK_MODES: Final = ("no-ack", "on-publish", "on-confirm")
 DEFAULT_VHOST: Final = "/"
+SHORT_MAX: Final = 255
+"""Octets of a name in AMQP."""
 NEVER, QUEUE_LENGTH = "never", "queue-length"
 PROPERTIES: Final = {
     "content_type": str,
@@ -126,10 +128,21 @@ def _number(key: str, given: object) -> list[str]:
 
 def _binary(key: str, given: object) -> list[str]:
     if isinstance(given, str):
-        if len(given.encode()) > 255:
-            return [f"{key} is longer than 255 octets"]
+        octets = _octets(given)
+        if octets is None:
+            return [f"{key} is no text that can be sent: {term(given)}"]
+        if len(octets) > SHORT_MAX:
+            return [f"{key} is longer than {SHORT_MAX} octets"]
         return []
     return [f"{key} should be binary, actually was {term(given)}"]
+
+
+def _octets(text: str) -> bytes | None:
+    """As AMQP has it; None for halves of surrogate pairs, which JSON lets through and no octets stand for."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return None
 
 
 def _boolean(key: str, given: object) -> list[str]:
@@ -190,17 +203,21 @@ def _properties(key: str, given: object) -> list[str]:
         ("timestamp", 0, (1 << 64) - 1),
     ):
         number = given.get(name, 0)
-        if isinstance(number, int) and not least <= number <= most:
-            found.append(f"{name} should be {least} to {most}, actually was {number}")
+        if _is_number(number) and not (isinstance(number, int) and least <= number <= most):
+            found.append(f"{name} should be {least} to {most}, actually was {term(number)}")
     return found
 
 
 def _uri_objections(key: str, given: object, user_name: str, may_enter: MayEnter) -> list[str]:
     """What is wrong with a URI, or with the first wrong one of a list."""
     uris = given if isinstance(given, list) else [given]
+    if not uris:
+        return [f"{key} should be a URI, or a list of some, actually was []"]
     for uri in uris:
         if not isinstance(uri, str):
             return [f"{key} should be list, actually was {term(uri)}"]
+        if _octets(uri) is None:
+            return [f"{key} is no text that can be sent: {term(uri)}"]
         try:
             target = parse(uri, DEFAULT_VHOST)
         except BadUri as bad:
@@ -209,6 +226,8 @@ def _uri_objections(key: str, given: object, user_name: str, may_enter: MayEnter
             if len(start) + len(flat) > LINE_COLUMNS:
                 flat = f'{{{bad.term},\n{" " * (len(start) + 1)}"{uri}"}}'
             return [start + flat]
+        if len(_octets(target.vhost) or b"") > SHORT_MAX:
+            return [f"{key} has a virtual host of more than {SHORT_MAX} octets"]
         if target.is_local and not may_enter(target.vhost):
             return [f'user "{user_name}" may not connect to vhost "{target.vhost}"']
     return []

@@ -35,6 +35,8 @@ from burrowmq.protocol.table import FieldTable
 CONSUMER_TAG: Final = "shovel"
 SETTLE_TIMEOUT_S: Final = 5.0
 """How long a run that ends waits for the confirms that it is owed."""
+BLOCKED_SETTLE_S: Final = 0.5
+"""The same of a destination that takes nothing: what it has read may still be confirmed, the rest is not for now."""
 ADDRESSES_MAX: Final = 4096
 """Addresses whose translation is remembered."""
 _ADDRESS: Final = attrgetter("address")
@@ -149,12 +151,20 @@ class Run:
         return str(made.queue)
 
     async def close(self) -> None:
-        """Close both links: what is on its way is confirmed and acked first, so that it is not moved a second time."""
-        if self.pending and self._source.is_open and self._destination.is_open:
+        """Close both links: what is on its way is confirmed and acked first, so that it is not moved a second time.
+
+        A destination that takes nothing would not read our close either: that link is cut.
+        """
+        destination = self._destination
+        if self.pending and self._source.is_open and destination.is_open:
+            wait_s = SETTLE_TIMEOUT_S if destination.is_writable else BLOCKED_SETTLE_S
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SETTLE_TIMEOUT_S):
+                async with asyncio.timeout(wait_s):
                     await self._settled.wait()
-        await self._destination.close()
+        if destination.is_writable:
+            await destination.close()
+        else:
+            destination.abort()
         await self._source.close()
 
     def abort(self) -> None:
@@ -253,13 +263,17 @@ class Run:
     def _translated(self, address: bytes) -> bytes:
         destination = self.definition.destination
         if destination.queue is not None:
-            return join_address(b"", destination.queue.encode())
+            return join_address(b"", _octets(destination.queue))
         exchange, key = split_address(address)
         if destination.exchange is not None:
-            exchange = destination.exchange.encode()
+            exchange = _octets(destination.exchange)
         if destination.exchange_key is not None:
-            key = destination.exchange_key.encode()
+            key = _octets(destination.exchange_key)
         return join_address(exchange, key)
+
+
+def _octets(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 async def _ensure(

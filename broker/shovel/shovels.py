@@ -1,6 +1,7 @@
 """All shovels of a node: they follow their parameters, and can be listed, restarted and deleted.
 
-State owned: the workers, by virtual host and name (static ones have no virtual host). Made by `broker.node.shovels`
+State owned: the workers, by virtual host and name (static ones have no virtual host), and those that are gone until
+their links are closed: who takes the name of one waits for its end. Made by `broker.node.shovels`
 when the first shovel is configured; told of every parameter that is set or cleared.
 
 Source: rabbit_shovel_dyn_worker_sup_sup, rabbit_shovel_status, rabbit_shovel_util.
@@ -40,7 +41,8 @@ class Shovels:
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
         self.workers: dict[Key, Worker] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self.leaving: dict[Key, tuple[Worker, asyncio.Task[None]]] = {}
+        """Those that are gone and whose links are not closed yet."""
         self._is_stopped = False
 
     def put(self, vhost: str, name: str, value: object, *, is_static: bool = False) -> None:
@@ -54,7 +56,7 @@ class Shovels:
             # Kept by an earlier version with other rules.
             around.observer.shovel_failed(vhost, name, f"its parameter cannot be used: {error}")
             return
-        before = self.workers.get((vhost, name))
+        before = self.workers.get((vhost, name)) or self._leaving_worker((vhost, name))
         worker = self.workers[vhost, name] = Worker(
             definition,
             around.opener,
@@ -68,12 +70,24 @@ class Shovels:
 
     def remove(self, vhost: str, name: str) -> None:
         """A shovel's parameter is gone, and so is the shovel; its links close meanwhile."""
-        worker = self.workers.pop((vhost, name), None)
+        key = vhost, name
+        worker = self.workers.pop(key, None)
         if worker is not None:
             worker.end()
-            task = asyncio.get_running_loop().create_task(worker.stop())
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            task = asyncio.get_running_loop().create_task(self._leave(key, worker))
+            self.leaving[key] = worker, task
+
+    async def _leave(self, key: Key, worker: Worker) -> None:
+        """Wait for the end of one that is gone: who takes its name waits for it, too."""
+        try:
+            await worker.stop()
+        finally:
+            if self._leaving_worker(key) is worker:
+                del self.leaving[key]
+
+    def _leaving_worker(self, key: Key) -> Worker | None:
+        found = self.leaving.get(key)
+        return None if found is None else found[0]
 
     def restart(self, vhost: str, name: str) -> bool:
         """Begin a shovel's next run now; whether there is such a shovel."""
@@ -97,10 +111,11 @@ class Shovels:
         workers = list(self.workers.values())
         for worker in workers:
             worker.end()
-        await asyncio.gather(*(worker.stop() for worker in workers), *self._ending)
+        leaving = (task for _, task in list(self.leaving.values()))
+        await asyncio.gather(*(worker.stop() for worker in workers), *leaving)
 
     def abandon(self) -> None:
         """Let go of everything at once."""
         self._is_stopped = True
-        for worker in self.workers.values():
+        for worker in (*self.workers.values(), *(each for each, _ in self.leaving.values())):
             worker.abandon()

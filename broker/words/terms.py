@@ -58,7 +58,7 @@ def _binary(text: str) -> str:
     shown = "".join(ESCAPES.get(each, each) for each in text)
     if all(each.isprintable() or each in ESCAPES for each in text):
         return f'<<"{shown}">>' if text.isascii() else f'<<"{shown}"/utf8>>'
-    return "<<" + ",".join(str(octet) for octet in text.encode()) + ">>"
+    return "<<" + ",".join(str(octet) for octet in text.encode("utf-8", "surrogatepass")) + ">>"
 
 
 def _float(value: float) -> str:

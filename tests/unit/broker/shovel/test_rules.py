@@ -35,6 +35,7 @@ def objections(value: object) -> list[str]:
         {"src-delete-after": 0, "reconnect-delay": 1, "dest-add-forward-headers": True},
         {"dest-publish-properties": {"app_id": "a", "delivery_mode": 2}, "src-queue-args": {}},
         {"src-queue-args": {"x-max-length": 5}, "src-consumer-args": {"x-priority": 1}},
+        {"src-queue": "\udce4", "dest-uri": "amqp://h/" + "v" * 255},
         {"src-protocol": "amqp091", "dest-protocol": "amqp091", "dest-publish-properties": []},
     ],
 )
@@ -75,6 +76,24 @@ def test_both_of_two_that_exclude_each_other() -> None:
         ),
         ({"src-uri": "amqp:///nov"}, 'user "guest" may not connect to vhost "nov"'),
         ({"src-queue": 5}, "src-queue should be binary, actually was 5"),
+        (
+            {"src-queue": "\ud800"},
+            "src-queue is no text that can be sent: <<237,160,128>>",
+        ),
+        (
+            {"dest-uri": ["amqp://h", "amqp://\ud800"]},
+            "dest-uri is no text that can be sent: <<97,109,113,112,58,47,47,237,160,128>>",
+        ),
+        ({"src-uri": []}, "src-uri should be a URI, or a list of some, actually was []"),
+        ({"src-uri": [5]}, "src-uri should be list, actually was 5"),
+        (
+            {"src-uri": "amqp://h/" + "v" * 256},
+            "src-uri has a virtual host of more than 255 octets",
+        ),
+        (
+            {"dest-uri": "amqp:///" + "%61" * 300},
+            "dest-uri has a virtual host of more than 255 octets",
+        ),
         ({"dest-queue": "x" * 256}, "dest-queue is longer than 255 octets"),
         (
             {"ack-mode": "zz"},
@@ -98,6 +117,14 @@ def test_both_of_two_that_exclude_each_other() -> None:
             "priority should be 0 to 255, actually was 256",
         ),
         (
+            {"publish-properties": {"delivery_mode": 1.5}},
+            "delivery_mode should be 0 to 255, actually was 1.5",
+        ),
+        (
+            {"publish-properties": {"app_id": "\ud800"}},
+            "app_id is no text that can be sent: <<237,160,128>>",
+        ),
+        (
             {"src-delete-after": True},
             'src-delete-after should be a number greater than or equal to 0, "never" or'
             ' "queue-length", actually was true',
@@ -111,6 +138,10 @@ def test_both_of_two_that_exclude_each_other() -> None:
         (
             {"src-queue-args": {"a": 1 << 70}},
             "src-queue-args cannot be sent: a whole number of more than 64 bits",
+        ),
+        (
+            {"src-consumer-args": {"a": ["\ud800"]}},
+            "src-consumer-args cannot be sent: a text that is not UTF-8",
         ),
     ],
 )

@@ -14,6 +14,7 @@ from pika import spec
 from burrowmq.broker.definitions import restore
 from burrowmq.broker.inspect.shovels import shovels as shovel_rows
 from burrowmq.broker.link.channel import LinkChannel
+from burrowmq.broker.shovel import run
 from burrowmq.broker.shovel.run import Run
 from tests.support.shovel_bench import ShovelBench
 
@@ -213,9 +214,62 @@ def test_while_the_destination_takes_nothing_the_source_is_not_read(
     assert worker.run is not None
     assert worker.run.is_blocked
     is_writable = True
-    run: Run = worker.run
-    world.bench.perform(lambda: run.may_write(run._destination))
+    found: Run = worker.run
+    world.bench.perform(lambda: found.may_write(found._destination))
     world.until(lambda: world.count("b") == 200)
+
+
+def test_one_that_comes_back_at_once_waits_for_the_end_of_the_one_before(
+    world: ShovelBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way: list[Run] = []
+    at_once: list[int] = []
+    start, close = Run.start, Run.close
+
+    async def counted(one: Run, first: int) -> None:
+        under_way.append(one)
+        at_once.append(len(under_way))
+        await start(one, first)
+
+    async def left(one: Run) -> None:
+        await close(one)
+        under_way.remove(one)
+
+    monkeypatch.setattr(Run, "start", counted)
+    monkeypatch.setattr(Run, "close", left)
+    world.shovel(src_queue="a", dest_queue="b")
+    world.until(lambda: world.state() == "running")
+    world.fill("a", *BODIES)
+    for _ in range(3):
+        world.clear()
+        world.shovel(src_queue="a", dest_queue="b")
+    world.until(lambda: world.count("a") == 0)
+    assert world.bodies("b") == BODIES
+    assert set(at_once) == {1}
+
+
+@pytest.mark.parametrize("ends", ["local", "remote"])
+def test_one_whose_destination_is_blocked_ends_soon(
+    world: ShovelBench, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "BLOCKED_SETTLE_S", 0.05)
+    uri = world.remote if ends == "remote" else "amqp://"
+    world.shovel(src_queue="a", dest_uri=uri, dest_queue="b")
+    world.until(lambda: world.state() == "running")
+    alarms, loop = world.bench.node.alarms, world.bench.loop
+    world.bench.perform(lambda: alarms.update("asked", is_on=True))
+    world.fill("a", *[b"x" * 10_000] * 200)
+    worker = world.worker()
+    assert worker is not None
+    world.until(lambda: worker.run is not None and worker.run.is_blocked)
+    found = world.bench.node.shovels.found
+    assert found is not None
+    began = loop.time()
+    world.clear()
+    world.until(lambda: not found.leaving)
+    assert loop.time() - began < 2.0
+    world.bench.perform(lambda: alarms.update("asked", is_on=False))
+    assert world.count("a") + world.count("b") >= 200
 
 
 def test_a_user_may_do_through_a_shovel_what_he_may(world: ShovelBench) -> None:

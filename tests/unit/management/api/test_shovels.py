@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.served import Served
 
 VALUE = {"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}
@@ -41,6 +43,25 @@ def test_a_refusal_is_escaped_as_rabbitmq_does(served: Served) -> None:
         "Validation failed\n\n"
         'Unrecognised terms [{&lt;&lt;"bogus"&gt;&gt;,&lt;&lt;"x"&gt;&gt;}] in s\n'
     )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"src-queue": "\ud800"},
+        {"src-uri": 5},
+        {"src-uri": ["\ud800"]},
+        {"src-uri": "amqp:///" + "v" * 300},
+        {"\ud800": 1},
+        {"dest-queue-args": {"\ud800": 1}},
+        {"dest-publish-properties": {"type": "\ud800"}},
+        {"ack-mode": "\ud800"},
+    ],
+)
+def test_what_no_octets_stand_for_is_refused(served: Served, more: dict[str, Any]) -> None:
+    answer = served.api("PUT", PARAMETER, {"value": {**VALUE, **more}})
+    assert answer.status == 400, answer
+    assert served.get("/api/shovels") == []
 
 
 def test_who_may_only_watch_changes_nothing(served: Served) -> None:
