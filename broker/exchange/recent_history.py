@@ -5,8 +5,8 @@ is true is passed on and not kept. A new binding gets what is kept, oldest first
 As in the plugin the history is in memory only: a restart, or the exchange's deletion, ends it.
 
 `History` stands in a route behind the queues, takes runs as they do, and refuses nothing; it is no queue
-(`is_no_queue`), so that what it alone got is unroutable. State: the messages, at most `OCTETS_MAX` of bodies: older
-ones go when a newer one needs their room.
+(`is_no_queue`), so that what it alone got is unroutable. State: the messages, at most `OCTETS_MAX` of
+them with all that they weigh: older ones go when a newer one needs their room.
 
 Called as all exchanges are (`base`).
 
@@ -33,6 +33,8 @@ LENGTH: Final = "x-recent-history-length"
 NO_STORE: Final = b"x-recent-history-no-store"
 DEFAULT_LENGTH: Final = 20
 OCTETS_MAX: Final = 16 << 20
+MESSAGE_OCTETS: Final = 200
+"""What a message weighs besides its octets; an empty one has to count, too."""
 _NO_STORE: Final = frozenset([NO_STORE])
 _IS_NOT_STORED: Final = bytes((len(NO_STORE),)) + NO_STORE + b"t\x01"
 
@@ -58,11 +60,11 @@ class History:
                 break
             if header_fields(message.raw, _NO_STORE) != _IS_NOT_STORED:
                 kept.append(message)
-                room -= message.size
+                room -= _weight(message)
         self._kept.extend(reversed(kept))
-        self.size_bytes += sum(message.size for message in kept)
+        self.size_bytes += sum(map(_weight, kept))
         while len(self._kept) > self.length or self.size_bytes > OCTETS_MAX:
-            self.size_bytes -= self._kept.popleft().size
+            self.size_bytes -= _weight(self._kept.popleft())
         return 0
 
     def take(self, messages: list[Message], flags: int, size: int) -> int:
@@ -74,6 +76,11 @@ class History:
         return [
             load_message(each.address, each.raw, each.size, each.flags, -1) for each in self._kept
         ]
+
+
+def _weight(message: Message) -> int:
+    """With header, frames and address: a history of large headers and empty bodies has a limit, too."""
+    return MESSAGE_OCTETS + len(message.raw) + len(message.address)
 
 
 class RecentHistoryExchange(FanoutExchange):

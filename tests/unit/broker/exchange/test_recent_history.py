@@ -9,10 +9,11 @@ from pika import BasicProperties, spec
 
 from burrowmq.broker.exchange import recent_history
 from burrowmq.broker.exchange.recent_history import History, RecentHistoryExchange
+from burrowmq.protocol.codec import join_address
 from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.properties import Properties, build
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
-from tests.support.messages import message
 from tests.support.wire_client import publish_bytes
 
 
@@ -158,13 +159,24 @@ def test_a_restart_ends_the_history() -> None:
     assert again.vhost.exchange("x").history.messages() == []
 
 
-def test_bodies_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent_history, "OCTETS_MAX", 100)
+@pytest.mark.parametrize(
+    ("properties", "body"),
+    [({}, b"x" * 900), ({"headers": {"h": "x" * 900}}, b""), ({"message_id": "x" * 250}, b"")],
+)
+def test_what_is_kept_has_a_limit_whatever_it_weighs(
+    monkeypatch: pytest.MonkeyPatch, properties: dict[str, Any], body: bytes
+) -> None:
+    one = build(join_address(b"x", b"k"), Properties(**properties), body)
+    weight = len(one.raw) + len(one.address) + recent_history.MESSAGE_OCTETS
+    monkeypatch.setattr(recent_history, "OCTETS_MAX", 3 * weight + 10)
     history = History(1000)
     for _ in range(50):
-        history.publish([message(b"x" * 30)], 0, 30)
-    assert (len(history.messages()), history.size_bytes) == (3, 90)
-    history.publish([message(b"y" * 101)], 0, 101)
+        history.publish([one], 0, len(body))
+    assert (len(history.messages()), history.size_bytes) == (3, 3 * weight)
+    history.publish([one] * 20, 0, 20 * len(body))
+    assert len(history.messages()) == 3
+    large = build(join_address(b"x", b"k"), Properties(), b"y" * 5000)
+    history.publish([large], 0, 5000)
     assert history.messages() == [], "what is larger than all of it pushes everything out"
 
 
