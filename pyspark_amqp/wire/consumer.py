@@ -145,7 +145,8 @@ def barrier(connection: Connection) -> None:
 def get(connection: Connection, queue: str, count: int, size_limit: int = SIZE_MAX) -> Deliveries:
     """Take up to `count` messages that are ready now, unacknowledged; ends where the queue is empty.
 
-    Asks for no more when bodies and properties come to `size_limit`; what was asked for (up to 200) still comes.
+    Asks for no more when bodies and properties come to `size_limit`. What was asked for before still comes: one message
+    at first, then as many as came so far (up to 200) as far as they would fit if they were of the same size.
     """
     step = f"basic.get '{queue}'"
     request = f.method(f.BASIC_GET, b"\x00\x00" + f.shortstr(queue) + b"\x00")
@@ -156,7 +157,7 @@ def get(connection: Connection, queue: str, count: int, size_limit: int = SIZE_M
         is_empty or len(found) >= count or found.size_bytes >= size_limit
     ):
         if answered == asked:
-            asked += (more := min(_PEEK_WINDOW, count - len(found)))
+            asked += (more := min(_window(found, size_limit), count - len(found)))
             connection.send(request * more, step)
         with connection.parsing(step):
             one = _answer(connection, step)
@@ -166,6 +167,14 @@ def get(connection: Connection, queue: str, count: int, size_limit: int = SIZE_M
         else:
             found.append(*one)
     return found
+
+
+def _window(found: Deliveries, size_limit: int) -> int:
+    """Return how many messages to ask for at once: nobody knows how large they are before some are here."""
+    if not len(found):
+        return 1
+    fitting = (size_limit - found.size_bytes) * len(found) // max(1, found.size_bytes)
+    return max(1, min(_PEEK_WINDOW, len(found), fitting))
 
 
 def peek(connection: Connection, queue: str, count: int, size_limit: int = SIZE_MAX) -> Deliveries:
