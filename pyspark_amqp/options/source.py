@@ -22,6 +22,7 @@ from pyspark_amqp.options.spool import SpoolPlace, read_spool_place
 PREFETCH_MAX: Final = 65535
 COUNT_MAX: Final = 1 << 40
 TASK_BYTES: Final = 256 << 20
+OBJECT_BYTES: Final = 4 << 30
 IDLE_TIMEOUT_S: Final = 2.0
 RETRY_TIMEOUT_S: Final = 60.0
 IN_DOUBT_RETENTION_S: Final = 7 * 86400.0
@@ -201,12 +202,19 @@ def _task(found: OptionReader) -> TaskOptions:
     retention_s = found.duration("dedupeRetention", 0.0)
     if retention_s and dedupe == "none":
         found.problems.append("option 'dedupeRetention' needs dedupe=messageId")
+    place = read_spool_place(found)
+    task_bytes = found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES
+    if place.is_object_store and task_bytes > OBJECT_BYTES:
+        found.problems.append(
+            "option 'maxBytesPerTask': at most 4g with a spool on object storage; a piece is sent in one request, and "
+            "stores take no more than 5 GB in one"
+        )
     return TaskOptions(
         addresses=read_addresses(found),
-        spool=read_spool_place(found),
+        spool=place,
         idle_timeout_s=found.milliseconds("pollTimeoutMs", IDLE_TIMEOUT_S, least_ms=1),
         retry_timeout_s=found.milliseconds("retryTimeoutMs", RETRY_TIMEOUT_S),
-        task_bytes=found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES,
+        task_bytes=task_bytes,
         is_deduplicating=dedupe == "messageId",
         dedupe_retention_s=retention_s,
         fails_on_malformed=_fails_on_malformed(found),

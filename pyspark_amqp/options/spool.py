@@ -35,6 +35,11 @@ class SpoolPlace:
     region: str | None = None
     is_http_allowed: bool = False
 
+    @property
+    def is_object_store(self) -> bool:
+        """Whether pieces are objects rather than files."""
+        return self.location.partition("://")[0].lower() in OBJECT_STORES
+
 
 def read_spool_place(found: OptionReader) -> SpoolPlace:
     """Read where the spool is; what is wrong is among the problems."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,8 +35,12 @@ MISSING: Final = (
 _LISTED_AT_ONCE: Final = 1000
 _TEXT_MAX: Final = 300
 _CONNECT_TIMEOUT: Final = timedelta(seconds=10)
-# For a whole request: a large object on a slow link may take long.
+# For a whole request. An object that is sent has more time, as if the link were so slow; one that is read may take what
+# it takes, as long as something comes.
 _TIMEOUT: Final = timedelta(minutes=15)
+_SLOWEST_BYTES_S: Final = 64 << 10
+_LONGEST: Final = timedelta(days=1)
+_SILENCE: Final = timedelta(minutes=2)
 _RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=120)}
 
 
@@ -45,9 +49,17 @@ class ObjectStore:
 
     is_path = False
 
-    def __init__(self, url: str, client: Client) -> None:
+    def __init__(
+        self,
+        url: str,
+        client: Client,
+        slower: Callable[[timedelta], Client] | None = None,
+    ) -> None:
+        """`slower` makes a client whose requests may take so long; without it all take the client's own time."""
         self._url = url.rstrip("/")
         self._client = client
+        self._slower = slower
+        self._reading = client if slower is None else slower(_LONGEST)
 
     def __str__(self) -> str:
         return self._url
@@ -68,7 +80,8 @@ class ObjectStore:
         )
 
         try:
-            obstore.put(self._client, key, source, mode="create", use_multipart=False)
+            client = self._sending(source.stat().st_size)
+            obstore.put(client, key, source, mode="create", use_multipart=False)
         except (AlreadyExistsError, PreconditionError):
             return False
         except (BaseError, OSError) as error:
@@ -133,7 +146,7 @@ class ObjectStore:
         with self.scratch(key) as path:
             try:
                 with self._telling(key, "open"), path.open("wb") as file:
-                    file.writelines(obstore.get(self._client, key).stream())
+                    file.writelines(obstore.get(self._reading, key).stream())
             except FileNotFoundError as error:
                 raise FileGone(f"{self}/{key}: is not there") from error
             yield path
@@ -142,6 +155,10 @@ class ObjectStore:
         """See `Store`. A writer that is killed leaves nothing here."""
         del prefix, age_s
         return 0
+
+    def _sending(self, size: int) -> Client:
+        longer = timedelta(seconds=size // _SLOWEST_BYTES_S)
+        return self._slower(_TIMEOUT + longer) if self._slower and longer else self._client
 
     @contextlib.contextmanager
     def _telling(self, key: str, what: str) -> Iterator[None]:
@@ -175,18 +192,22 @@ def open_objects(
         raise SpoolError(MISSING) from error
     wanted = {"endpoint": endpoint, "region": region}
     config: Any = {name: value for name, value in wanted.items() if value is not None}
-    options: Any = {
-        "allow_http": is_http_allowed,
-        "connect_timeout": _CONNECT_TIMEOUT,
-        "timeout": _TIMEOUT,
-    }
     retry: Any = _RETRY
+
+    def client(timeout: timedelta) -> Client:
+        options: Any = {
+            "allow_http": is_http_allowed,
+            "connect_timeout": _CONNECT_TIMEOUT,
+            "read_timeout": _SILENCE,
+            "timeout": timeout,
+        }
+        return from_url(url, config=config or None, client_options=options, retry_config=retry)
+
     try:
-        client = from_url(url, config=config or None, client_options=options, retry_config=retry)
+        return ObjectStore(url, client(_TIMEOUT), client)
     except Exception as error:  # the client raises whatever its parts do
         reason = str(error).partition("\n\nDebug source")[0].strip()
         raise SpoolError(f"{url}: cannot be used ({reason[:_TEXT_MAX]})") from error
-    return ObjectStore(url, client)
 
 
 def _entry(found: Mapping[str, Any]) -> Entry:

@@ -20,7 +20,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -32,7 +32,7 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 REGION = "us-east-1"
 _STATUS = {"refused": 503, "conflict": 409, "taken": 412}
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
-_STALL_S = 0.3
+STALL_S = 0.3
 
 
 @contextmanager
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(_STATUS[fault], [], b"")
             return
         if fault == "stall":
-            time.sleep(_STALL_S)
+            time.sleep(STALL_S)
         status, headers, answer = self._ask(body)
         if fault == "lost":
             self.close_connection = True
@@ -108,15 +108,17 @@ class FaultProxy(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, upstream: str, seed: int, share: float) -> None:
+    def __init__(
+        self, upstream: str, seed: int, share: float, faults: Sequence[str] = FAULTS
+    ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.upstream = upstream
         self.share = share
         self.done: Counter[tuple[str, str]] = Counter()
         self._chosen = random.Random(seed)
         # In turn, so that a short run has all of them.
-        plain = [fault for fault in FAULTS if fault not in {"conflict", "taken"}]
-        self._faults = (itertools.cycle(plain), itertools.cycle(FAULTS))
+        plain = [fault for fault in faults if fault not in {"conflict", "taken"}]
+        self._faults = (itertools.cycle(plain), itertools.cycle(faults))
         self._lock = threading.Lock()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -137,9 +139,11 @@ class FaultProxy(ThreadingHTTPServer):
 
 
 @contextmanager
-def fault_proxy(upstream: str, seed: int, share: float) -> Iterator[FaultProxy]:
+def fault_proxy(
+    upstream: str, seed: int, share: float, faults: Sequence[str] = FAULTS
+) -> Iterator[FaultProxy]:
     """Give a proxy that fails this share of the requests."""
-    proxy = FaultProxy(upstream, seed, share)
+    proxy = FaultProxy(upstream, seed, share, faults)
     thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

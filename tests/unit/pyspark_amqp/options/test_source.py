@@ -82,6 +82,7 @@ def test_a_stream_of_everything() -> None:
         ({"prefetch": "65536"}, "no whole number from 1 to 65535"),
         ({"spoolLocation": "ftp://bucket/x"}, "neither a path nor one of s3://"),
         ({"spoolLocation": "s3:///x"}, "no s3://bucket/prefix"),
+        ({"spoolLocation": "S3://b/x", "maxBytesPerTask": "5g"}, "at most 4g with a spool on"),
         ({"spoolLocation": "s3://key:secret@bucket/x"}, "credentials do not belong into a URL"),
         ({"spool.region": "eu-1"}, "'spool.region' is for a spoolLocation on S3"),
         (

@@ -6,6 +6,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,16 @@ from pyspark_amqp.spool.files import Spool
 from pyspark_amqp.spool.offset import Piece
 from pyspark_amqp.spool.places import open_store
 from pyspark_amqp.spool.publish import publish
-from pyspark_amqp.spool.store import SpoolError, Store, check
-from tests.support.object_stores import BUCKET, CREDENTIALS, FAULTS, REGION, fault_proxy, s3_server
+from pyspark_amqp.spool.store import OutcomeUnknown, SpoolError, Store, check
+from tests.support.object_stores import (
+    BUCKET,
+    CREDENTIALS,
+    FAULTS,
+    REGION,
+    STALL_S,
+    fault_proxy,
+    s3_server,
+)
 
 pytestmark = pytest.mark.slow
 SCHEMA = schema_of(["body"])
@@ -88,6 +97,25 @@ def test_a_server_that_is_away_is_named_without_credentials(
     with pytest.raises(SpoolError, match=f"{LOCATION}/x: get failed") as found:
         store.get("x")
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(found.value).replace(LOCATION, "")
+
+
+def test_a_large_piece_has_the_time_that_a_slow_link_takes(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark_amqp.spool import objects
+
+    monkeypatch.setattr(objects, "_RETRY", {"max_retries": 0})
+    monkeypatch.setattr(objects, "_TIMEOUT", timedelta(seconds=STALL_S / 2))
+    monkeypatch.setattr(objects, "_SLOWEST_BYTES_S", 1000)
+    with fault_proxy(server, seed=1, share=1.0, faults=("stall",)) as proxy:
+        store, path = store_at(proxy.url), tmp_path / "piece"
+        path.write_bytes(b"x" * 10_000)
+        assert store.create("slow/large", path)
+        with store.open("slow/large") as found:
+            assert found.stat().st_size == 10_000
+        path.write_bytes(b"x")
+        with pytest.raises(OutcomeUnknown, match="slow/small: create failed"):
+            store.create("slow/small", path)
 
 
 @pytest.mark.parametrize(
