@@ -8,8 +8,8 @@ Invariants: planning takes nothing and declares nothing; a plan names at most th
 most `prefetch_count` messages; with nothing ready the offset stays what it was. A run that ends never
 plans more of a queue than was ready when it began, so it does end while producers go on.
 
-What is left of a queue goes down by what was planned. If a task stopped at its limit of octets, its spool file says how
-much it took: then only that is subtracted.
+What is left of a queue goes down by what was planned. If a task stopped at its limit of octets, its mark in the spool says
+how much it took: then only that is subtracted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from pyspark_amqp.options.connection import Addresses, may_rotate
 from pyspark_amqp.source.patience import Clock, persist
-from pyspark_amqp.spool import FileGone, Offset, Piece, Share, Spool, Taken, how_much
+from pyspark_amqp.spool import FileGone, Offset, Piece, Share, Spool, how_much
 from pyspark_amqp.wire import (
     ChannelClosed,
     Connection,
@@ -134,17 +134,21 @@ class Planner:
     def _count_off(self, done: Offset) -> None:
         """Subtract what a finished batch took from what is left."""
         left = self._left or {}
+        cut = self._spool.cut_counts(done)
         for piece in done.pieces():
-            taken = self._taken(piece)
-            count = taken.message_count if taken is not None and taken.is_cut else piece.count
+            count = cut.get(piece, piece.count)
+            if count is None:
+                count = self._taken(piece)
             left[piece.queue] = max(0, left.get(piece.queue, 0) - count)
 
-    def _taken(self, piece: Piece) -> Taken | None:
+    def _taken(self, piece: Piece) -> int:
+        """Ask the piece itself: its task was killed before it could leave a mark."""
         try:
             with self._spool.open(piece) as path:
-                return how_much(path)
+                taken = how_much(path)
         except FileGone:
-            return None
+            taken = None
+        return taken.message_count if taken is not None and taken.is_cut else piece.count
 
 
 class Counts:

@@ -53,6 +53,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._spool_once: Spool | None = None
         self._first: Offset | None = None
         self._is_limited = True
+        self._prepared: str | None = None
         try:
             self._options = read_stream_options(options)
             self._schema = arrow_schema(schema)
@@ -61,7 +62,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> Json:
         """Leave connections out."""
-        return {**self.__dict__, "_planner_once": None, "_spool_once": None}
+        return {**self.__dict__, "_planner_once": None, "_spool_once": None, "_prepared": None}
 
     # ---- on the driver --------------------------------------------------------------------------
 
@@ -87,12 +88,8 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         """Return the offset that names the next batch's pieces, `start` when nothing is ready."""
-        spool = self._spool()
         at = Offset.from_json(start)
-        if at.seq:
-            self._require_stream(spool, at)
-        else:
-            spool.open_stream(at.stream)
+        self._prepare(self._spool(), at)
         self._is_limited = isinstance(limit, ReadMaxRows)
         record_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         takes_all = not self._is_limited
@@ -163,6 +160,16 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 patience=TriggerPatience(options.least_records, options.longest_delay_s),
             )
         return self._planner_once
+
+    def _prepare(self, spool: Spool, at: Offset) -> None:
+        """Open the stream, or look for it, once: Spark asks for offsets a hundred times a second while nothing comes."""
+        if self._prepared == at.stream:
+            return
+        if at.seq:
+            self._require_stream(spool, at)
+        else:
+            spool.open_stream(at.stream)
+        self._prepared = at.stream
 
     def _require_stream(self, spool: Spool, at: Offset) -> None:
         """Refuse another spool than the checkpoint's: acknowledged messages are in that one only."""

@@ -4,7 +4,8 @@
     <stream>/committed                  the last sequence number that Spark will never ask for again
     <stream>/plan.json                  a drain's plan: its only offset
     <stream>/<queue>/<seq>-<part>.arrow the messages of one piece
-    <stream>/<queue>/<seq>-<part>.acked the broker has handled their acknowledgement
+    <stream>/<queue>/<seq>-<part>.acked the broker has handled their acknowledgement; and how many messages were taken,
+                                        if the task stopped at its limit of octets
     <stream>/<queue>/<seq>-<part>.read  in doubt, and Spark has read it: its batch was committed
     <stream>/<queue>/<seq>-<part>.ids   message ids of a committed piece, kept for comparison
 
@@ -163,12 +164,38 @@ class Spool:
         """Give the published piece as a file. Raises: FileGone."""
         return self.store.open(self.key(piece))
 
-    def mark_acked(self, piece: Piece) -> None:
-        """Note that the broker will not send the piece's messages again.
+    def mark_acked(self, piece: Piece, cut_at: int | None = None) -> None:
+        """Note that the broker will not send the piece's messages again, and after how many the task was cut short.
 
         It need not be durable: after a power cut the piece is in doubt again, which costs nothing but a comparison.
         """
-        self.store.put(_beside(self.key(piece), ACKED), b"", is_durable=False)
+        told = b"" if cut_at is None else b"%d" % cut_at
+        self.store.put(_beside(self.key(piece), ACKED), told, is_durable=False)
+
+    def cut_counts(self, offset: Offset) -> dict[Piece, int | None]:
+        """Return the pieces of a batch that may have fewer messages than planned because their tasks were cut short.
+
+        With how many were taken; None: no mark says it, only the piece itself. One list, whatever the batch has.
+        Raises: SpoolError.
+        """
+        sizes = {
+            entry.key: entry.size for entry in self.store.list(f"{_name(offset.stream)}/{_QUEUE}")
+        }
+        found: dict[Piece, int | None] = {}
+        for piece in offset.pieces():
+            mark = _beside(self.key(piece), ACKED)
+            if mark not in sizes:
+                found[piece] = None
+            elif sizes[mark]:
+                found[piece] = self._cut_at(mark)
+        return found
+
+    def _cut_at(self, key: str) -> int | None:
+        text = self.store.get(key)
+        try:
+            return None if text is None else int(text)
+        except ValueError as error:
+            raise SpoolError(f"{self}/{key}: cannot be read ({error})") from error
 
     def is_stale(self, piece: Piece) -> bool:
         """Whether the piece belongs to a batch that Spark has left behind for ever."""

@@ -113,7 +113,7 @@ def take(
         spool.withdraw(piece)
         raise StaleTask(f"batch {piece.seq} of stream {piece.stream} is committed already")
     consumer.settle(last)
-    spool.mark_acked(piece)
+    spool.mark_acked(piece, taken.message_count if taken.is_cut else None)
 
 
 def _consume(

@@ -16,8 +16,9 @@ from pyspark_amqp.source.patience import Clock
 from pyspark_amqp.source.planning import Counts, Planner, TriggerPatience
 from pyspark_amqp.spool import Offset, Spool
 from pyspark_amqp.spool.content import Taken, write_batches
+from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.wire import ChannelClosed, Publisher, connect, message_octets
-from tests.support.spools import publish
+from tests.support.spools import CountedStore, publish
 
 
 class Ready:
@@ -94,6 +95,21 @@ def test_what_a_limit_of_octets_left_is_planned_again(tmp_path: Path) -> None:
     second = asked.following(first, None)
     assert plan(second) == {"a": (40, 1)}
     assert asked.following(second, None) is second
+
+
+def test_what_was_cut_short_is_known_without_reading_a_piece(tmp_path: Path) -> None:
+    store, schema = CountedStore(PosixStore(tmp_path)), schema_of(["message_id"])
+    spool = Spool(store)
+    asked = Planner(Ready({"a": 100, "b": 100}), spool, consumer_count=2)
+    asked.stop_at_what_is_ready()
+    first = asked.following(Offset("s"), None)
+    for piece in first.pieces():
+        publish(spool, piece, lambda path, piece=piece: write_batches(path, piece, schema, []))
+        spool.mark_acked(piece, 20 if (piece.queue, piece.part) == ("a", 1) else None)
+    store.asked.clear()
+    second = asked.following(first, None)
+    assert store.asked == ["list", "get"]
+    assert plan(second) == {"a": (30, 2)}
 
 
 def counts(url: str, *queues: str, **how: bool) -> Counts:

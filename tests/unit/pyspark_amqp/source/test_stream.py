@@ -23,9 +23,11 @@ from pyspark_amqp.columns import struct_of
 from pyspark_amqp.options import BadOptions
 from pyspark_amqp.source.stream import AmqpStreamReader
 from pyspark_amqp.spool import Spool, SpoolError
+from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.wire import Publisher, connect, declare_queue, message_octets, queue_state
 from pyspark_amqp.wire.properties import encode
 from tests.support.broker_process import BrokerProcess
+from tests.support.spools import CountedStore
 
 OpenReader = Callable[..., AmqpStreamReader]
 COLUMNS = StructType([struct_of()[name] for name in ("message_id", "body")])
@@ -132,6 +134,27 @@ def test_octets_for_a_trigger_are_shared_by_its_tasks(
         start = end
     assert sum(sizes) == 100
     assert max(sizes) <= 21
+
+
+def test_a_query_that_waits_asks_nothing_of_the_store(
+    broker_url: str, queue: str, options: dict[str, str], open_reader: OpenReader
+) -> None:
+    """Spark asks for an offset a hundred times a second while nothing comes."""
+    store = CountedStore(PosixStore(options["spoolLocation"]))
+    reader = open_reader()
+    reader._spool_once = Spool(store)
+    start = reader.initialOffset()
+    for _ in range(3):
+        assert reader.latestOffset(start, ReadAllAvailable()) == start
+        counted, store.asked = store.asked, []
+    assert counted == []
+    publish(broker_url, queue, 2)
+    end = reader.latestOffset(start, ReadAllAvailable())
+    rows(reader, start, end)
+    reader.latestOffset(end, ReadAllAvailable())
+    store.asked.clear()
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    assert store.asked == []
 
 
 def test_what_is_published_meanwhile_waits_for_the_next_run(

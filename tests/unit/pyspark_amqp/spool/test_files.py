@@ -118,6 +118,19 @@ def test_a_commit_removes_what_is_acked_and_keeps_what_is_in_doubt(spool: Spool)
     assert spool.committed("stream") == 2
 
 
+def test_a_mark_says_where_a_task_was_cut_short(spool: Spool) -> None:
+    offset = Offset("stream", 3, {"work": Share(40, 4)})
+    whole, cut, unmarked, missing = offset.pieces()
+    for one in (whole, cut, unmarked):
+        publish(spool, one, write("x"))
+    spool.mark_acked(whole)
+    spool.mark_acked(cut, 7)
+    assert spool.cut_counts(offset) == {cut: 7, unmarked: None, missing: None}
+    spool.store.put(spool.key(cut).replace(".arrow", ".acked"), b"seven")
+    with pytest.raises(SpoolError, match="acked: cannot be read"):
+        spool.cut_counts(offset)
+
+
 def test_what_is_committed_is_stale(spool: Spool) -> None:
     spool.commit("stream", 2)
     assert spool.is_stale(piece(2))
