@@ -14,6 +14,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
 
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
@@ -24,6 +25,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+import pyspark_amqp
 from pyspark_amqp.columns import struct_of
 from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options import (
@@ -91,12 +93,17 @@ class AmqpDataSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Make `format("amqp")` known to a session that did not find it by itself.
 
+    With Spark Connect the session's server need not have this package, and its processes that plan streams do not see
+    what `addArtifacts` brought (4.2, 4.3). So the source goes there by value, with all of this package that it uses.
+
     Spark (4.3) looks for the zips of `--py-files` in a wrong folder when it starts what plans a stream. So the zip that
     this package came in is told to its Python processes; on other machines no file has that name, and none is needed.
     """
     archive = Path(__file__).parents[1]
     context = getattr(spark, "_sc", None)  # None with Spark Connect
-    if archive.is_file() and context is not None:
+    if context is None:
+        cloudpickle.register_pickle_by_value(pyspark_amqp)
+    elif archive.is_file():
         known = context.environment.get("PYTHONPATH", "")
         if str(archive) not in known.split(os.pathsep):
             context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(archive), known]))

@@ -27,14 +27,15 @@ from decimal import Decimal
 from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
+from pyspark_amqp.wire.layout import Layout
 from pyspark_amqp.wire.table import DEPTH_MAX, BadTable
 
 Pairs = list[tuple[str, str]]
 X_DEATH: Final = "x-death"
 _S, _T, _BOOL, _VOID, _D, _F, _A, _X = (ord(tag) for tag in "STtVDFAx")
-_U32: Final = struct.Struct(">I").unpack_from
-_U64: Final = struct.Struct(">Q").unpack_from
-_DECIMAL: Final = struct.Struct(">Bi").unpack_from
+_U32: Final = Layout(">I").unpack_from
+_U64: Final = Layout(">Q").unpack_from
+_DECIMAL: Final = Layout(">Bi").unpack_from
 
 
 def table_texts(octets: bytes) -> Pairs:
@@ -136,7 +137,7 @@ _Write = Callable[[Any], str]
 
 
 def _number(code: str, write: _Write) -> tuple[Callable[..., tuple[Any, ...]], int, _Write]:
-    form = struct.Struct(f">{code}")
+    form = Layout(f">{code}")
     return form.unpack_from, form.size, write
 
 

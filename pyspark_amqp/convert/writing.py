@@ -26,11 +26,12 @@ import pyarrow.compute as pc
 from pyspark_amqp.convert.headers import table_octets
 from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire import properties as p
+from pyspark_amqp.wire.layout import Layout
 from pyspark_amqp.wire.publisher import body_frames
 from pyspark_amqp.wire.table import BadTable, decode_table
 
 DELIVERY_MODE: Final = 2
-_HEADER_START: Final = struct.Struct(">BHIHHQH")
+_HEADER_START: Final = Layout(">BHIHHQH")
 _FIXED_PAYLOAD: Final = 14  # octets of class, weight, body size and flags
 _BODY_START: Final = f.FRAME
 

@@ -21,17 +21,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from struct import Struct
 from typing import Final, NamedTuple
 
 from pyspark_amqp.wire import framing as f
+from pyspark_amqp.wire.layout import Layout
 
 CONSUMER_TAG: Final = "c1"
 _TAG_OCTETS: Final = 1 + len(CONSUMER_TAG)
 
-_METHOD: Final = Struct(f">BHII{_TAG_OCTETS}xQB")
-_HEADER_AFTER_END: Final = Struct(">BBHIIQ")
-_BODY_AFTER_END: Final = Struct(">BBHI")
+_METHOD: Final = Layout(f">BHII{_TAG_OCTETS}xQB")
+_HEADER_AFTER_END: Final = Layout(">BBHIIQ")
+_BODY_AFTER_END: Final = Layout(">BBHI")
 _DELIVER: Final = f.BASIC_DELIVER[0] << 16 | f.BASIC_DELIVER[1]
 _CONTENT_CLASS: Final = 60 << 16
 

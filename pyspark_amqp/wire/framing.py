@@ -12,8 +12,9 @@ connection does one thing. Source: AMQP 0-9-1 sections 4.2.3 to 4.2.6 and amqp0-
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, NamedTuple
+
+from pyspark_amqp.wire.layout import Layout
 
 PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
@@ -23,11 +24,11 @@ FRAME_OVERHEAD: Final = 8
 CHANNEL: Final = 1
 FRAME_MAX: Final = 131072
 
-FRAME: Final = Struct(">BHI")
-METHOD_IDS: Final = Struct(">HH")
-CONTENT_HEADER: Final = Struct(">HHQ")
-U32: Final = Struct(">I")
-U64: Final = Struct(">Q")
+FRAME: Final = Layout(">BHI")
+METHOD_IDS: Final = Layout(">HH")
+CONTENT_HEADER: Final = Layout(">HHQ")
+U32: Final = Layout(">I")
+U64: Final = Layout(">Q")
 
 HEARTBEAT_FRAME: Final = FRAME.pack(HEARTBEAT, 0, 0) + END
 

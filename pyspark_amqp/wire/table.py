@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import struct
 from decimal import Decimal
-from struct import Struct
 from typing import Final, TypeAlias, Union
+
+from pyspark_amqp.wire.layout import Layout
 
 DEPTH_MAX: Final = 128
 """How deep tables and arrays may be nested, the outermost counted: as deep as BurrowMQ takes them."""
@@ -41,25 +42,25 @@ FieldValue: TypeAlias = Union[
 ]
 FieldTable: TypeAlias = "dict[str, FieldValue]"
 
-_U32: Final = Struct(">I")
-_I32: Final = Struct(">i")
-_I64: Final = Struct(">q")
-_F64: Final = Struct(">d")
-_DECIMAL: Final = Struct(">Bi")
-_FIXED: Final[dict[int, Struct]] = {
-    ord("b"): Struct(">b"),
-    ord("B"): Struct(">B"),
-    ord("s"): Struct(">h"),
-    ord("u"): Struct(">H"),
+_U32: Final = Layout(">I")
+_I32: Final = Layout(">i")
+_I64: Final = Layout(">q")
+_F64: Final = Layout(">d")
+_DECIMAL: Final = Layout(">Bi")
+_FIXED: Final[dict[int, Layout]] = {
+    ord("b"): Layout(">b"),
+    ord("B"): Layout(">B"),
+    ord("s"): Layout(">h"),
+    ord("u"): Layout(">H"),
     ord("I"): _I32,
     ord("i"): _U32,
     ord("l"): _I64,
     ord("L"): _I64,
-    ord("f"): Struct(">f"),
+    ord("f"): Layout(">f"),
     ord("d"): _F64,
 }
 _S, _X, _F, _A, _T, _BOOL, _VOID, _D = (ord(tag) for tag in "SxFATtVD")
-_STAMP: Final = Struct(">Q")
+_STAMP: Final = Layout(">Q")
 
 
 def decode_table(octets: bytes) -> FieldTable:

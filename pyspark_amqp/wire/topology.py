@@ -9,15 +9,15 @@ error does here, and comes as ChannelClosed with the broker's text.
 from __future__ import annotations
 
 import re
-from struct import Struct
 from typing import Final, NamedTuple
 
 from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire.connection import Connection
 from pyspark_amqp.wire.errors import ChannelClosed
+from pyspark_amqp.wire.layout import Layout
 from pyspark_amqp.wire.table import FieldTable, encode_table
 
-_COUNTS: Final = Struct(">II")
+_COUNTS: Final = Layout(">II")
 _OTHER_TYPE: Final = re.compile(r"inequivalent arg 'x-queue-type' .* current is '(quorum|stream)'")
 _PASSIVE, _DURABLE, _EXCLUSIVE, _AUTO_DELETE = 1, 2, 4, 8
 

@@ -20,6 +20,7 @@ from pyspark_amqp.options import BadOptions
 from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
 from pyspark_amqp.source.batch import DrainReader, PeekReader
 from pyspark_amqp.source.stream import AmqpStreamReader
+from pyspark_amqp.wire import Publisher, connect, message_octets
 from scripts.spark_zip import pack
 
 
@@ -56,6 +57,47 @@ assert environment["PYTHONPATH"].split(os.pathsep) == [sys.argv[1], "/other"], e
 def test_a_zip_is_told_to_the_python_processes(tmp_path: Path) -> None:
     pack(tmp_path / "amqp.zip")
     subprocess.run([sys.executable, "-c", FROM_A_ZIP, str(tmp_path / "amqp.zip")], check=True)
+
+
+CLIENT = """
+import sys
+from types import SimpleNamespace as Fake
+from pyspark import cloudpickle
+import pyspark_amqp
+sent = []
+pyspark_amqp.register(Fake(dataSource=Fake(register=lambda source: sent.append(cloudpickle.dumps(source)))))
+sys.stdout.buffer.write(sent[0])
+"""
+SERVER = """
+import sys
+sys.modules["pyspark_amqp"] = None  # the package is not there
+from pyspark import cloudpickle
+source = cloudpickle.loads(sys.stdin.buffer.read())
+url, queue, folder = sys.argv[1:]
+options = {"amqp.uri": url, "queue": queue, "spoolLocation": folder, "pollTimeoutMs": "300"}
+made = source(options)
+reader = made.streamReader(made.schema())
+start = reader.initialOffset()
+end = reader.latestOffset(start, reader.getDefaultReadLimit())
+copies = [cloudpickle.loads(cloudpickle.dumps((reader, each))) for each in reader.partitions(start, end)]
+bodies = [body for copy, each in copies for batch in copy.read(each) for body in batch.column("body").to_pylist()]
+assert bodies == [b"one"], bodies
+assert sorted(name for name in sys.modules if name.startswith("pyspark_amqp.")) == []
+"""
+
+
+@pytest.mark.needs_server
+@pytest.mark.slow
+def test_a_server_of_spark_connect_needs_nothing_of_it(
+    broker_url: str, queue: str, tmp_path: Path
+) -> None:
+    with connect(broker_url) as connection:
+        publisher = Publisher(connection)
+        publisher.send([message_octets("", queue, b"one")])
+        publisher.flush()
+    sent = subprocess.run([sys.executable, "-c", CLIENT], check=True, stdout=subprocess.PIPE).stdout
+    server = [sys.executable, "-c", SERVER, broker_url, queue, str(tmp_path)]
+    subprocess.run(server, input=sent, check=True)
 
 
 def test_options_choose_the_reader() -> None:
