@@ -196,8 +196,14 @@ ROWS: dict[str, Callable[[], tuple[Step, Step]]] = {
     "consistent hash, 100,000 headers": lambda: spreading(
         "x-consistent-hash", "", {"hash-header": "h"}, headers="{}"
     ),
+    "consistent hash, every header new": lambda: spreading(
+        "x-consistent-hash", "", {"hash-header": "h"}, headers="{new}"
+    ),
     "consistent hash, message_id": lambda: spreading(
         "x-consistent-hash", "", {"hash-property": "message_id"}, message_id="{}"
+    ),
+    "consistent hash, every message_id new": lambda: spreading(
+        "x-consistent-hash", "", {"hash-property": "message_id"}, message_id="{new}"
     ),
     "modulus hash, 100,000 keys": lambda: spreading("x-modulus-hash"),
     "random": lambda: spreading("x-random", ""),
@@ -232,7 +238,7 @@ def measure(work: Step, reset: Step) -> float:
 def main() -> int:
     """Measure the rows that are named, or all."""
     for name in sys.argv[1:] or ROWS:
-        print(f"{NAME:12} {name:32} {measure(*ROWS[name]()):8.3f} us", flush=True)
+        print(f"{NAME:12} {name:38} {measure(*ROWS[name]()):8.3f} us", flush=True)
     return 0
 
 

@@ -13,17 +13,19 @@ RabbitMQ's rabbit_exchange_type_* modules.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from burrowmq.broker.exchange.binding import Binding, Destination, Identity
     from burrowmq.protocol import properties
-    from burrowmq.protocol.codec import Message
+    from burrowmq.protocol.codec import Message, Ring
     from burrowmq.protocol.table import FieldTable
 
     Look = Callable[[], properties.Properties]
+
+T = TypeVar("T")
 
 
 class Properties(TypedDict, total=False):
@@ -140,6 +142,13 @@ class Exchange:
         if self.ignores_keys:
             return self.match(routing_keys[0], look)
         return [found for key in routing_keys for found in self.match(key, look)]
+
+    def ring(self, route_to: Callable[[Destination], T]) -> Ring[T] | None:
+        """What finds the targets of whole runs when their hash alone says them, made of `route_to` each destination.
+
+        None when it does not, or nothing is bound.
+        """
+        return None
 
     @property
     def header_names(self) -> Collection[str]:

@@ -19,23 +19,32 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 
 from burrowmq.broker.exchange.base import Exchange, Properties
-from burrowmq.broker.words.phash2 import UNDEFINED, field_term, phash2
+from burrowmq.broker.words.phash2 import UNDEFINED, Atom, field_term, phash2, seed_of_octets
 from burrowmq.broker.words.resource import erlang_term
-from burrowmq.protocol.codec import jump
+from burrowmq.protocol.codec import Ring, jump
+from burrowmq.protocol.constants import PROP_CORRELATION_ID, PROP_MESSAGE_ID, PROP_TIMESTAMP
 from burrowmq.protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from burrowmq.broker.exchange.base import Look
     from burrowmq.broker.exchange.binding import Binding, Destination
     from burrowmq.broker.words.phash2 import Term
     from burrowmq.protocol.table import FieldTable
 
-PROPERTIES: Final = ("correlation_id", "message_id", "timestamp")
+T = TypeVar("T")
+
+PROPERTIES: Final = {
+    "correlation_id": PROP_CORRELATION_ID,
+    "message_id": PROP_MESSAGE_ID,
+    "timestamp": PROP_TIMESTAMP,
+}
+TEXT: Final = Atom("longstr")
+"""The type of a header that is a text."""
 WEIGHT_MAX: Final = 10_000
 _DIGITS: Final = frozenset(b"0123456789")
 
@@ -109,6 +118,19 @@ class ConsistentHashExchange(Exchange):
     ) -> Iterable[Destination]:
         """The routing key alone counts, not those of CC and BCC."""
         return self.match(routing_keys[0], look)
+
+    def ring(self, route_to: Callable[[Destination], T]) -> Ring[T] | None:
+        """The ring with such targets, for messages by the thousand; None without a binding."""
+        ends = self._ring() if self._ends is None else self._ends
+        if not ends:
+            return None
+        targets = [route_to(destination) for (destination,) in self._targets]
+        missing = phash2(UNDEFINED)
+        if self._header is not None:
+            name = self._header.encode("utf-8", "surrogateescape")
+            return Ring(ends, targets, seed_of_octets(TEXT), missing, header=name)
+        prop = 0 if self._property is None else PROPERTIES[self._property]
+        return Ring(ends, targets, seed_of_octets(), missing, prop=prop)
 
     def _hashed(self, look: Look | None) -> Term:
         """What is hashed instead of the routing key."""

@@ -211,8 +211,6 @@ def _properties(key: str, given: object) -> list[str]:
 def _uri_objections(key: str, given: object, user_name: str, may_enter: MayEnter) -> list[str]:
     """What is wrong with a URI, or with the first wrong one of a list."""
     uris = given if isinstance(given, list) else [given]
-    if not uris:
-        return [f"{key} should be a URI, or a list of some, actually was []"]
     for uri in uris:
         if not isinstance(uri, str):
             return [f"{key} should be list, actually was {term(uri)}"]

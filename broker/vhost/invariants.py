@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.vhost import route_tables, router
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.vhost import Vhost
-from burrowmq.protocol.codec import split_address
+from burrowmq.protocol.codec import Ring, join_address, split_address
 from burrowmq.protocol.table import decode_table_at
 
 SAMPLE = 3
+RING_KEYS = (b"", b"a", b"some.longer.key")
+"""Sent through each ring."""
 
 
 def verify(vhost: Vhost) -> None:
@@ -36,6 +39,24 @@ def _broken(vhost: Vhost) -> Iterator[str]:
         yield from _address(vhost, address, found)
     for octets, found in islice(tables.newest_keys(SAMPLE), SAMPLE * SAMPLE):
         yield from _keys(vhost, octets, found)
+    for exchange, ring in islice(tables.rings(), SAMPLE):
+        yield from _ring(vhost, exchange, ring)
+
+
+def _ring(vhost: Vhost, exchange: Exchange, ring: Ring[Route]) -> Iterator[str]:
+    if vhost.exchanges.get(exchange.name) is not exchange:
+        yield f"a ring of exchange {exchange.name!r} is remembered, which is another one or gone"
+        return
+    for key in RING_KEYS:
+        if exchange.ignores_keys:
+            return
+        queues = router.route(vhost, exchange, (key,), None)
+        found = ring.of_key(join_address(b"", key)).queues
+        if queues != found:
+            yield (
+                f"key {key!r} of exchange {exchange.name!r} leads to {_names(queues)}, "
+                f"its ring says {_names(found)}"
+            )
 
 
 def _address(vhost: Vhost, address: bytes, found: Route) -> Iterator[str]:

@@ -4,7 +4,8 @@ An address is in a user's table when it is routed by its key alone and the user 
 there answers everything that is asked of a publish; for another key of an exchange that is known, what was asked about
 the exchange is not asked again. Messages with further keys in a CC header are found by the octets of that header behind
 their address. Addresses that lead to the same queues share one route: a run is cut by routes, and a hundred thousand
-keys of one queue are one way then.
+keys of one queue are one way then. Keys of a hash exchange are not remembered by the
+compiled codec: its ring finds each as fast.
 
 State owned: the tables, and what they take. They are emptied in place, since channels hold on to theirs: by a change of
 the topology (a queue without bindings that comes or goes takes only its own name with it), by one of users or
@@ -17,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.vhost.router import ExchangeNames, Reach, Route, reach
+from burrowmq.protocol.codec import RING_IS_QUICK, Ring
 
 LIMIT_BYTES = 32 << 20
 """Of all tables of a virtual host: some 200,000 keys."""
@@ -43,16 +45,20 @@ class Source(NamedTuple):
     """Whether routes from here depend on the routing key only."""
     is_limited: bool
     """Whether each key needs the user's topic permission."""
+    ring: Ring[Route] | None = None
+    """What finds routes by the hash of their keys, which are not remembered then."""
 
 
 class RouteTable:
     """That of one user: by address, and the exchanges by their part of an address."""
 
-    __slots__ = ("_by_way", "by_keys", "keys_bytes", "routes", "sources")
+    __slots__ = ("_by_way", "by_keys", "keys_bytes", "rings", "routes", "sources")
 
     def __init__(self) -> None:
         self.routes: dict[bytes, Route] = {}
         self.sources: dict[bytes, Source] = {}
+        self.rings: dict[bytes, Ring[Route]] = {}
+        """Those of the sources that have one."""
         self.by_keys: dict[bytes, Route | None] = {}
         """By address and the octets of the fields CC and BCC; None: such a message is looked at by itself."""
         self._by_way: dict[Way, Route] = {}
@@ -63,6 +69,7 @@ class RouteTable:
         """Forget all."""
         self.routes.clear()
         self.sources.clear()
+        self.rings.clear()
         self.forget_keys()
 
     def forget_keys(self) -> None:
@@ -70,6 +77,14 @@ class RouteTable:
         self.by_keys.clear()
         self._by_way.clear()
         self.keys_bytes = 0
+
+    def known(self, address: bytes) -> Route | None:
+        """The route of an address that was looked up, and may be used."""
+        found = self.routes.get(address)
+        if found is None:
+            ring = self.rings.get(address[: 1 + address[0]])
+            found = None if ring is None else ring.of_key(address)
+        return found
 
     def remember_keys(self, octets: bytes, way: Way | None) -> Route | None:
         """Have where these octets lead from now on; the route is shared by all that lead there."""
@@ -87,13 +102,16 @@ class RouteTable:
 class RouteTables:
     """Those of one virtual host."""
 
-    __slots__ = ("_auth_generation", "_by_headers", "_by_user", "_reached", "_routes", "size_bytes")
+    __slots__ = (
+        "_auth_generation", "_by_headers", "_by_user", "_reached", "_rings", "_routes", "size_bytes"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._by_user: dict[str, RouteTable] = {}
         self._routes: dict[tuple[Exchange, tuple[Queue, ...] | None], Route] = {}
         self._reached: dict[Exchange, Reach] = {}
         self._by_headers: dict[Exchange, dict[bytes, Route]] = {}
+        self._rings: dict[Exchange, Ring[Route] | None] = {}
         self._auth_generation = -1
         self.size_bytes = 0
 
@@ -139,6 +157,24 @@ class RouteTables:
         if found is None:
             found = self._reached[exchange] = reach(names, exchange)
         return found
+
+    def ring(self, exchange: Exchange) -> Ring[Route] | None:
+        """What finds an exchange's routes by hash, if nothing else decides: no exchange behind it, no history."""
+        if exchange not in self._rings:
+            found = None
+            is_worth_it = (
+                RING_IS_QUICK or exchange.is_each
+            )  # else what is remembered is found faster
+            if is_worth_it and not exchange.hops and exchange.history is None:
+                found = exchange.ring(lambda to: self.shared(exchange, (cast("Queue", to),)))
+            self._rings[exchange] = found
+        return self._rings[exchange]
+
+    def rings(self) -> Iterator[tuple[Exchange, Ring[Route]]]:
+        """Those that are remembered."""
+        for exchange, ring in self._rings.items():
+            if ring is not None:
+                yield exchange, ring
 
     def by_headers(self, exchange: Exchange) -> dict[bytes, Route]:
         """The routes of an exchange by what they depend on of each message."""
@@ -192,6 +228,7 @@ class RouteTables:
             table.clear()
         self._routes.clear()
         self._reached.clear()
+        self._rings.clear()
         for known in self._by_headers.values():
             known.clear()
         self.size_bytes = 0

@@ -49,7 +49,7 @@ from burrowmq.broker.words.resource import (
     row_key,
 )
 from burrowmq.broker.words.sorted_names import SortedNames
-from burrowmq.protocol.codec import look_up_by_headers, split_address
+from burrowmq.protocol.codec import look_up_by_headers, look_up_by_ring, split_address
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
 from burrowmq.protocol.properties import decode
 
@@ -159,10 +159,20 @@ class Vhost:
                 f"cannot publish to internal {describe('exchange', exchange.name, self.name)}"
             )
         is_by_key = self.route_tables.reach(self, exchange).is_by_key
-        return Source(exchange, is_by_key, is_limited and exchange.type == "topic")
+        ring = self.route_tables.ring(exchange) if is_by_key else None
+        return Source(exchange, is_by_key, is_limited and exchange.type == "topic", ring)
 
     def resolve_by_headers(self, exchange: Exchange, messages: list[Message]) -> list[Route]:
         """Where publishes go whose headers count; one is decoded only if the like of it was not met."""
+        ring = self.route_tables.ring(exchange)
+        if ring is None:
+            return self._resolve_by_headers(exchange, messages)
+        return look_up_by_ring(
+            messages, ring, lambda message: self._resolve_by_headers(exchange, [message])[0]
+        )
+
+    def _resolve_by_headers(self, exchange: Exchange, messages: list[Message]) -> list[Route]:
+        """The same of an exchange without a ring, or of what its ring cannot say."""
         tables = self.route_tables
         asked = tables.reach(self, exchange)
         if asked.is_each:

@@ -43,6 +43,12 @@ def phash2(term: Term) -> int:
     return _hash(term, 0) & RANGE - 1
 
 
+def seed_of_octets(kind: Atom | None = None) -> int:
+    """What `hash_octets` has to begin with for a binary; with a kind, for one in a pair behind that atom."""
+    so_far = 0 if kind is None else _atom(kind, _word(2, _of(9), 0))
+    return _of(13) + so_far & _MASK32
+
+
 def _of(number: int) -> int:
     """The constant of that number."""
     return GOLDEN * number & _MASK32

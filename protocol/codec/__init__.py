@@ -31,9 +31,12 @@ AckRun = _chosen.AckRun
 Frame = _chosen.Frame
 BadFrame = _chosen.BadFrame
 HotCodec = _chosen.HotCodec
+Ring = _chosen.Ring
+RING_IS_QUICK: bool = _chosen.RING_IS_QUICK
 Sheaf = _chosen.Sheaf
 look_up = _chosen.look_up
 look_up_by_headers = _chosen.look_up_by_headers
+look_up_by_ring = _chosen.look_up_by_ring
 sheaves = _chosen.sheaves
 shares = _chosen.shares
 places = _chosen.places
@@ -60,6 +63,7 @@ jump = _chosen.jump
 
 __all__ = [
     "NAME",
+    "RING_IS_QUICK",
     "AckRun",
     "BadFrame",
     "CodecEvent",
@@ -67,6 +71,7 @@ __all__ = [
     "HotCodec",
     "Message",
     "PublishRun",
+    "Ring",
     "Sheaf",
     "are_of_user",
     "body_bytes",
@@ -87,6 +92,7 @@ __all__ = [
     "load_message",
     "look_up",
     "look_up_by_headers",
+    "look_up_by_ring",
     "places",
     "shares",
     "sheaves",

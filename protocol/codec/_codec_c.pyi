@@ -98,6 +98,7 @@ class Sheaf(Generic[_T]):
 def look_up(
     messages: list[Message],
     routes: dict[bytes, _T],
+    rings: dict[bytes, Ring[_T]],
     resolve: Callable[[bytes], _T],
     found: list[_T],
 ) -> None: ...
@@ -111,6 +112,25 @@ def look_up_by_headers(
     with_address: bool,
     routes: dict[bytes, _T],
     resolve: Callable[[bytes, Message], _T],
+) -> list[_T]: ...
+
+RING_IS_QUICK: Final[bool]
+
+class Ring(Generic[_T]):
+    targets: list[_T]
+    def __init__(
+        self,
+        ends: list[int],
+        targets: list[_T],
+        seed: int,
+        missing: int = 0,
+        header: bytes | None = None,
+        prop: int = 0,
+    ) -> None: ...
+    def of_key(self, address: bytes) -> _T: ...
+
+def look_up_by_ring(
+    messages: list[Message], ring: Ring[_T], resolve: Callable[[Message], _T]
 ) -> list[_T]: ...
 def hash_octets(octets: bytes, seed: int) -> int: ...
 def jump(key: int, bucket_count: int) -> int: ...

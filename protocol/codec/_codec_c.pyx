@@ -27,6 +27,7 @@ from cpython.bytes cimport (
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport PyObject
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -44,6 +45,7 @@ include "_header_c.pxi"
 include "_death_c.pxi"
 include "_fields_c.pxi"
 include "_hash_c.pxi"
+include "_ring_c.pxi"
 include "_sheaf_c.pxi"
 
 cdef enum:

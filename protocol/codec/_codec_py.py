@@ -45,6 +45,7 @@ from burrowmq.protocol.codec._message_py import (
     load_message,
     take,
 )
+from burrowmq.protocol.codec._ring_py import RING_IS_QUICK, Ring, look_up_by_ring
 from burrowmq.protocol.codec._run_py import AckRun, BadFrame, CodecEvent, Frame, PublishRun
 from burrowmq.protocol.codec._sheaf_py import Sheaf, look_up, places, shares, sheaves
 from burrowmq.protocol.constants import (
@@ -64,6 +65,7 @@ from burrowmq.protocol.constants import (
 
 __all__ = [
     "NAME",
+    "RING_IS_QUICK",
     "AckRun",
     "BadFrame",
     "CodecEvent",
@@ -71,6 +73,7 @@ __all__ = [
     "HotCodec",
     "Message",
     "PublishRun",
+    "Ring",
     "Sheaf",
     "are_of_user",
     "body_bytes",
@@ -91,6 +94,7 @@ __all__ = [
     "load_message",
     "look_up",
     "look_up_by_headers",
+    "look_up_by_ring",
     "places",
     "shares",
     "sheaves",

@@ -24,8 +24,13 @@ cdef inline uint32_t _little(const uint8_t *octets, Py_ssize_t count) noexcept n
 
 def hash_octets(bytes octets not None, uint32_t seed):
     """The 32-bit hash of octets, in a chain of hashes that is at `seed`."""
-    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(octets)
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(octets), left = size
+    return _hash_octets(
+        <const uint8_t *>PyBytes_AS_STRING(octets), PyBytes_GET_SIZE(octets), seed
+    )
+
+
+cdef uint32_t _hash_octets(const uint8_t *data, Py_ssize_t size, uint32_t seed) noexcept nogil:
+    cdef Py_ssize_t left = size
     cdef uint32_t a = 0x9E3779B9, b = 0x9E3779B9, c = seed
     if not size:
         return seed
@@ -48,6 +53,10 @@ def hash_octets(bytes octets not None, uint32_t seed):
 
 def jump(uint64_t key, int64_t bucket_count):
     """The bucket, from 0, of a key; when one more comes, each key stays or goes to that one."""
+    return _jump(key, bucket_count)
+
+
+cdef int64_t _jump(uint64_t key, int64_t bucket_count) noexcept nogil:
     cdef uint64_t state[16]
     cdef uint64_t number, last, drawn
     cdef uint64_t low = (key & 0x1FFFFF) + 1

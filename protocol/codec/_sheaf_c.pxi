@@ -27,20 +27,53 @@ cdef inline int _bind_in(Sheaf sheaf, Message message) except -1:
     return 0
 
 
-def look_up(list messages not None, dict routes not None, resolve, list found not None):
-    """Append the route of each message to `found`: from `routes`, else what `resolve` says of its address."""
+def look_up(
+    list messages not None, dict routes not None, dict rings not None, resolve, list found not None
+):
+    """Append the route of each message to `found`: from `routes`, by the ring of its exchange, else `resolve`d."""
     cdef Py_ssize_t index
-    cdef bytes address = None
+    cdef bytes address = None, start = None
     cdef PyObject *known
     cdef Message message
+    cdef Ring ring = None
     route = None
     for index in range(PyList_GET_SIZE(messages)):
         message = <Message?>messages[index]
         if message.address is not address:
             address = message.address
+            if ring is not None and _begins_with(address, start):
+                route = <object>ring._of_key(address)
+                PyList_Append(found, route)
+                continue
             known = PyDict_GetItemWithError(routes, address)
-            route = <object>known if known != NULL else resolve(address)
+            if known != NULL:
+                route = <object>known
+            elif not rings:
+                route = resolve(address)
+            else:
+                start = _exchange_part(address)
+                known = PyDict_GetItemWithError(rings, start)
+                if known == NULL:
+                    route = resolve(address)
+                else:
+                    ring = <Ring>known
+                    route = <object>ring._of_key(address)
         PyList_Append(found, route)
+
+
+cdef inline bint _begins_with(bytes address, bytes start) noexcept:
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(start)
+    if PyBytes_GET_SIZE(address) < size:
+        return False
+    return not memcmp(PyBytes_AS_STRING(address), PyBytes_AS_STRING(start), size)
+
+
+cdef inline bytes _exchange_part(bytes address):
+    """The octets of an address up to the end of its exchange's name."""
+    cdef const char *octets = PyBytes_AS_STRING(address)
+    return PyBytes_FromStringAndSize(
+        octets, min(1 + <Py_ssize_t><uint8_t>octets[0], PyBytes_GET_SIZE(address))
+    )
 
 
 def sheaves(list messages not None, list routes not None):

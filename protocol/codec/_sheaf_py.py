@@ -16,6 +16,7 @@ from operator import attrgetter, or_
 from typing import Final, Generic, Protocol, TypeVar
 
 from burrowmq.protocol.codec._message_py import Message
+from burrowmq.protocol.codec._ring_py import Ring
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -50,15 +51,21 @@ class Sheaf(Generic[T]):
 def look_up(
     messages: list[Message],
     routes: dict[bytes, T],
+    rings: dict[bytes, Ring[T]],
     resolve: Callable[[bytes], T],
     found: list[T],
 ) -> None:
-    """Append the route of each message to `found`: from `routes`, else what `resolve` says of its address.
+    """Append the route of each message to `found`: from `routes`, by the ring of its exchange, else `resolve`d.
 
-    What `resolve` raises goes on to the caller: `found` has the routes of the messages before that one.
+    `rings` has those of hash exchanges by their part of an address; `resolve` may add to both. What it raises goes on
+    to the caller: `found` has the routes of the messages before that one.
     """
     for address in map(_ADDRESS, messages):
-        found.append(routes.get(address) or resolve(address))  # noqa: PERF401 - what is found stays
+        route = routes.get(address)
+        if route is None:
+            ring = rings.get(address[: 1 + address[0]])
+            route = resolve(address) if ring is None else ring.of_key(address)
+        found.append(route)
 
 
 def sheaves(messages: list[Message], routes: list[T]) -> list[Sheaf[T]]:

@@ -89,7 +89,9 @@ def _publish_mixed(channel: Channel, messages: list[Message], flags: int) -> Non
     """Take a run to several addresses. What comes before one that may not be used is published."""
     routes: list[Route] = []
     try:
-        look_up(messages, channel.table.routes, functools.partial(_resolve, channel), routes)
+        table = channel.table
+        resolve = functools.partial(_resolve, channel)
+        look_up(messages, table.routes, table.rings, resolve, routes)
     except Exception:
         _publish_sheaves(channel, messages[: len(routes)], routes, flags)
         raise
@@ -135,6 +137,9 @@ def _routes_by_headers(
     channel: Channel, routes: list[Route], by_headers: list[Sheaf[Route]]
 ) -> list[Route]:
     """The routes with those of the sheaves that are routed by headers in their places."""
+    if len(by_headers) == 1 and len(by_headers[0].messages) == len(routes):
+        (part,) = by_headers
+        return channel.vhost.resolve_by_headers(part.target.exchange, part.messages)
     found = {
         part.target: iter(channel.vhost.resolve_by_headers(part.target.exchange, part.messages))
         for part in by_headers
@@ -160,7 +165,7 @@ def _resolve_keys(channel: Channel, octets: bytes, message: Message) -> Route | 
     None for one with BCC, which is rewritten, with keys that are no list, or with a way that is never remembered.
     """
     table, tables = channel.table, channel.vhost.route_tables
-    route = table.routes.get(message.address)  # it has been resolved, and may be used
+    route = table.known(message.address)
     if route is None:
         return None
     properties = decode(message.raw)
@@ -215,9 +220,13 @@ def _resolve(channel: Channel, address: bytes) -> Route:
         channel.rights.check("write", "exchange", exchange)
         source = vhost.source(exchange, is_limited=channel.rights.is_topic_limited(exchange))
         table.sources[address[:end]] = source
+        if source.ring is not None:
+            table.rings[address[:end]] = source.ring
     if source.is_limited:
         routing_key = address[end + 1 :].decode("utf-8", "surrogateescape")
         channel.rights.check_topic("write", source.exchange.name, routing_key)
+    if source.ring is not None:
+        return source.ring.of_key(address)
     return vhost.resolve(source, address, table)
 
 

@@ -11,6 +11,7 @@ from pika import BasicProperties, spec
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.consistent_hash import ConsistentHashExchange, weight_of
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.protocol.codec import RING_IS_QUICK
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.properties import Properties
 from tests.support.bench.broker import BrokerBench
@@ -146,18 +147,24 @@ def test_a_property_is_hashed_as_rabbitmq_does(name) -> None:
     assert missing.name == "q1"
 
 
-def with_ring(bench: BrokerBench, queues: int = 3, **arguments: Any) -> Client:
+def with_ring(
+    bench: BrokerBench, queues: int = 3, *, is_durable: bool = True, **arguments: Any
+) -> Client:
     client = bench.connect(1)
-    declare = spec.Exchange.Declare(
-        exchange="x", type="x-consistent-hash", durable=True, arguments=arguments
+
+    def call(method: Any) -> None:
+        client.call(1, method)
+        if is_durable:
+            bench.commit()
+
+    call(
+        spec.Exchange.Declare(
+            exchange="x", type="x-consistent-hash", durable=is_durable, arguments=arguments
+        )
     )
-    client.call(1, declare)
-    bench.commit()
     for number in reversed(range(queues)):
-        client.call(1, spec.Queue.Declare(queue=f"q{number}", durable=True))
-        bench.commit()
-        client.call(1, spec.Queue.Bind(queue=f"q{number}", exchange="x", routing_key="1"))
-        bench.commit()
+        call(spec.Queue.Declare(queue=f"q{number}", durable=is_durable))
+        call(spec.Queue.Bind(queue=f"q{number}", exchange="x", routing_key="1"))
     client.read()
     return client
 
@@ -166,15 +173,55 @@ def counts(bench: BrokerBench) -> list[int]:
     return [bench.vhost.queue(f"q{number}").ready_count for number in range(3)]
 
 
-def test_a_mixed_run_is_cut_by_its_keys_and_remembered() -> None:
+def test_a_mixed_run_is_cut_by_its_keys_and_none_is_remembered_where_a_ring_is_as_quick() -> None:
     bench = BrokerBench()
     client = with_ring(bench)
     run = [publish_bytes(1, "x", f"k{number}", b"") for number in range(30)]
     client.send(*run)
     assert counts(bench) == [8, 14, 8]
-    assert len(client.session.channels[1].table.routes) == 30
-    client.send(*run)
+    for each in run:  # one at a time they go the same ways
+        client.send(each)
     assert counts(bench) == [16, 28, 16]
+    assert len(client.session.channels[1].table.routes) == (0 if RING_IS_QUICK else 30)
+
+
+def test_a_ring_is_another_when_a_binding_comes_or_goes() -> None:
+    bench = BrokerBench()
+    client = with_ring(bench, queues=2, is_durable=False)
+    bench.queue("q2")
+    run = [publish_bytes(1, "x", f"k{number}", b"") for number in range(200)]
+    client.send(*run)
+    assert counts(bench)[2] == 0
+    client.call(1, spec.Queue.Bind(queue="q2", exchange="x", routing_key="1"))
+    client.send(*run)
+    assert counts(bench)[2] > 40
+    for name in ("q0", "q1", "q2"):
+        client.call(1, spec.Queue.Unbind(queue=name, exchange="x", routing_key="1"))
+    before = counts(bench)
+    client.send(*run)
+    assert counts(bench) == before
+
+
+def test_what_is_bound_behind_it_counts_too() -> None:
+    """An exchange as destination, and an alternate exchange while nothing is bound: both are walked to."""
+    bench = BrokerBench()
+    client = with_ring(bench, queues=1, is_durable=False, **{"alternate-exchange": "amq.fanout"})
+    bench.queue("q1")
+    bench.queue("q2")
+    client.call(1, spec.Queue.Bind(queue="q1", exchange="amq.fanout"))
+    client.call(1, spec.Queue.Bind(queue="q2", exchange="amq.direct", routing_key="k7"))
+    run = [publish_bytes(1, "x", f"k{number}", b"") for number in range(30)]
+    client.send(*run)
+    assert counts(bench) == [30, 0, 0]
+    client.call(1, spec.Exchange.Bind(destination="amq.direct", source="x", routing_key="50"))
+    client.send(*run)
+    to_direct = 60 - counts(bench)[0]
+    assert to_direct > 10
+    assert counts(bench)[2] == 1
+    client.call(1, spec.Exchange.Unbind(destination="amq.direct", source="x", routing_key="50"))
+    client.call(1, spec.Queue.Unbind(queue="q0", exchange="x", routing_key="1"))
+    client.send(*run)
+    assert counts(bench)[1] == 30
 
 
 def test_the_routing_key_alone_counts_beside_cc() -> None:

@@ -9,8 +9,8 @@ from burrowmq.broker.exchange.direct import DirectExchange
 from burrowmq.broker.vhost import route_tables
 from burrowmq.broker.vhost.invariants import verify
 from burrowmq.broker.vhost.router import Route
-from burrowmq.broker.vhost.vhost import Edge
-from burrowmq.protocol.codec import join_address
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
+from burrowmq.protocol.codec import RING_IS_QUICK, join_address
 from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import publish_bytes
 
@@ -57,6 +57,26 @@ def test_its_exchange_is_there(bench: BrokerBench) -> None:
     routes[join_address(b"gone", b"k")] = Route(DirectExchange("gone"), ())
     with pytest.raises(AssertionError, match="from exchange 'gone'"):
         verify(bench.vhost)
+
+
+@pytest.mark.skipif(not RING_IS_QUICK, reason="the interpreted codec remembers each key instead")
+def test_so_is_the_ring_of_a_hash_exchange(bench: BrokerBench) -> None:
+    vhost = bench.vhost
+    exchange = vhost.declare_exchange(ExchangeDeclaration(name="h", type="x-consistent-hash"))
+    for name in ("q", "other"):
+        bench.queue(name)
+        vhost.bind(Edge("h", "queue", name, b"5", {}))
+    bench.connect(1).send(*[publish_bytes(1, "h", f"{n}", b"x") for n in range(3)])
+    verify(vhost)
+    ((found, ring),) = vhost.route_tables.rings()
+    assert found is exchange
+    ring.targets.reverse()
+    with pytest.raises(AssertionError, match="its ring says"):
+        verify(vhost)
+    ring.targets.reverse()
+    del vhost.exchanges["h"]
+    with pytest.raises(AssertionError, match="a ring of exchange 'h' is remembered"):
+        verify(vhost)
 
 
 def test_they_are_bounded(bench: BrokerBench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def test_sheaves_and_shares_are_what_goes_one_way(codec, run, routes) -> None:
         return routes[int(address[2:])]
 
     found: list[Way] = []
-    codec.look_up(messages, known, resolve, found)
+    codec.look_up(messages, known, {}, resolve, found)
     assert found == [routes[key] for key, _, _ in run]
     assert set(asked) == {message.address for message in messages} - set(known)
     parts = codec.sheaves(messages, found)
@@ -79,7 +79,7 @@ def test_what_resolve_raises_leaves_the_routes_before_it(codec) -> None:
         return Way(())
 
     with pytest.raises(LookupError):
-        codec.look_up(messages, {}, resolve, found)
+        codec.look_up(messages, {}, {}, resolve, found)
     assert found == [Way(())]
 
 
