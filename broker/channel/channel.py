@@ -135,6 +135,7 @@ class Channel:
         self.vhost = vhost
         self.replies = replies
         self.rights = rights
+        self._frame_max = session.connection.frame_max  # negotiated by now
         self.metrics = ChannelMetrics()
         self.consumers: dict[str, Subscription] = {}
         """By tag."""
@@ -206,12 +207,11 @@ class Channel:
         self.next_tag = tag + count
         consumer.waiting_place = 0
         session = self.session
-        frame_max = session.connection.frame_max
         where = self.number, consumer.tag_bytes, tag, run.redelivered
         if run.size < LARGE * count:
-            session.write(encode_deliver(*where, messages, frame_max))
+            session.write(encode_deliver(*where, messages, self._frame_max))
         else:
-            session.write_parts(deliver_parts(*where, messages, frame_max))
+            session.write_parts(deliver_parts(*where, messages, self._frame_max))
         if self.vhost.tracer is not None:
             self.vhost.tracer.delivered(origin.queue_name, messages, run.redelivered, self.tapped)
         metrics = self.metrics
@@ -255,7 +255,7 @@ class Channel:
                 run.redelivered,
                 message,
                 queue.ready_count,
-                self.session.connection.frame_max,
+                self._frame_max,
             )
         )
 
@@ -267,9 +267,7 @@ class Channel:
     def return_message(self, message: Message, code: int, text: str) -> None:
         """Send a mandatory message back."""
         self.metrics.return_unroutable += 1
-        self.session.write(
-            encode_return(self.number, code, text, message, self.session.connection.frame_max)
-        )
+        self.session.write(encode_return(self.number, code, text, message, self._frame_max))
 
     def consumer_cancelled(self, consumer: Consumer) -> None:
         """The queue went away: forget the consumer; tell the client if it asked for such notice."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import cast
 
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import DeliveryRun, Kind
@@ -48,14 +48,24 @@ class Delivery:
         self.hole_count = 0
 
 
-class Piece(NamedTuple):
+class Piece:
     """Part of a delivery that was settled together."""
 
-    delivery: Delivery
-    tags: Sequence[int]
-    seqs: Sequence[int]
-    messages: list[Message]
-    expiries: list[int] | None
+    __slots__ = ("delivery", "expiries", "messages", "seqs", "tags")
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        tags: Sequence[int],
+        seqs: Sequence[int],
+        messages: list[Message],
+        expiries: list[int] | None,
+    ) -> None:
+        self.delivery = delivery
+        self.tags = tags
+        self.seqs = seqs
+        self.messages = messages
+        self.expiries = expiries
 
 
 def joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
@@ -113,12 +123,43 @@ class Unacked:
 
         Raises UnknownTag before anything is taken out, with the lowest unknown tag as its argument.
         """
+        if self._start < len(self._deliveries):
+            oldest = self._deliveries[self._start]
+            if first_tag == oldest.first_tag + oldest.head and not oldest.hole_count:
+                left = len(oldest.messages) - oldest.head
+                if last_tag - first_tag < left:
+                    return [self._cut_head(oldest, last_tag + 1 - first_tag, left)]
         spans = list(self._spans(first_tag, last_tag))
         pieces = []
         for delivery, low, high in spans:
             pieces.append(self._cut(delivery, low, high))
         self._drop_settled()
         return pieces
+
+    def _cut_head(self, delivery: Delivery, count: int, left: int) -> Piece:
+        """The first `count` of the `left` messages of the oldest delivery, which has no holes: acks in order."""
+        low = delivery.head
+        high = low + count
+        first_tag = delivery.first_tag
+        messages, seqs, expiries = delivery.messages, delivery.seqs, delivery.expiries
+        if count < len(messages):
+            messages, seqs = messages[low:high], seqs[low:high]
+            expiries = None if expiries is None else expiries[low:high]
+        piece = Piece(
+            delivery,
+            range(first_tag + low, first_tag + high),
+            seqs,
+            messages,  # type: ignore[arg-type]  # there is no hole
+            expiries,
+        )
+        self.count -= count
+        delivery.head = high
+        if count == left:
+            delivery.messages = []
+            delivery.head = 0
+            self._settled_count += 1
+            self._drop_settled()
+        return piece
 
     def known_up_to(self, first_tag: int, last_tag: int) -> int:
         """The last tag before the first of these that is not outstanding; O(deliveries)."""

@@ -149,7 +149,7 @@ class AmqpTransport(asyncio.Protocol):
         """Write what the connection has queued."""
         parts = self.session.connection.take_parts()
         if parts and not self._transport.is_closing():
-            size = sum(map(len, parts))
+            size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
             self.bytes_sent += size
             self.writes += 1
             if self._is_write_paused and not self._may_write_on():
@@ -162,6 +162,9 @@ class AmqpTransport(asyncio.Protocol):
 
     def _write(self, parts: Sequence[bytes | memoryview], size: int) -> None:
         transport = self._transport
+        if len(parts) == 1 and size < LARGE_WRITE:
+            transport.write(parts[0])
+            return
         if size < SMALL_PART * len(parts):
             parts = (b"".join(parts),)
         if size >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():

@@ -225,18 +225,18 @@ def settle(channel: Channel, run: AckRun) -> None:
 
     Single ones before one that fails hold, as they do when they are looked at one by one.
     """
-    _settle(channel, run, run.last_tag)
-
-
-def _settle(channel: Channel, run: AckRun, last_tag: int) -> None:
-    first_tag, multiple = run.first_tag, run.multiple
+    first_tag, last_tag, multiple = run.first_tag, run.last_tag, run.multiple
     try:
         pieces = channel.take_unacked(first_tag, last_tag, multiple=multiple)
     except PreconditionFailed:
         known = 0 if multiple else channel.unacked.known_up_to(first_tag, last_tag)
         if known >= first_tag:
-            _settle(channel, run, known)
+            _act(channel, run, channel.take_unacked(first_tag, known, multiple=False))
         raise
+    _act(channel, run, pieces)
+
+
+def _act(channel: Channel, run: AckRun, pieces: list[Piece]) -> None:
     if run.method == METHOD_ACK:
         act: Callable[[list[Piece]], None] = channel.settle
     else:

@@ -80,6 +80,9 @@ class Levels(tuple[Backlog, ...]):
 
     def head(self) -> Backlog | None:
         """The level that is served next, None when nothing is ready."""
+        if len(self) == 1:
+            level = self[0]
+            return level if level.count else None
         for level in reversed(self):
             if level.count:
                 return level

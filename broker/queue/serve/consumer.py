@@ -101,7 +101,10 @@ class Consumer:
         room = self.channel.credit()
         if self.no_ack or not self.prefetch_count:
             return room
-        return min(room, self.prefetch_count - self.unacked_count)
+        own = self.prefetch_count - self.unacked_count
+        if own < room:
+            return own
+        return room
 
 
 # What a queue without consumers has, and all of them share; with the first one it gets its own.
@@ -232,6 +235,18 @@ class Consumers:
         if self._capacity is not None:
             self._capacity.block()
         return []
+
+    def block_sole(self) -> None:
+        """The only one that might be served has used up its credit, and more is ready: as `ready` would find."""
+        sole = self.sole
+        assert sole is not None, "the caller has served it"
+        self._rings[sole.priority].clear()
+        sole.is_blocked = True
+        sole.channel.set_aside(sole)
+        self.open_count = 0
+        self.sole = None
+        if self._capacity is not None:
+            self._capacity.block()
 
     def served(self, priority: int, count: int) -> None:
         """Rotate: `count` messages went one by one to the head of the ring, each served consumer to the tail."""

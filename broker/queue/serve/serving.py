@@ -132,15 +132,22 @@ class Serving:
 
     def serve(self) -> None:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
+        consumers = self._consumers
         budget = PUMP_BYTES
         while budget > 0:
             backlog = self._head()
             if backlog is None:
                 return
-            group = self._consumers.ready(backlog.count)
-            if not group:
-                return
-            width, count = share(group, backlog.count)
+            ready_count = backlog.count
+            sole = consumers.sole
+            credit = 0 if sole is None else sole.credit()
+            if sole is not None and credit > 0:
+                group, width, count = [sole], 1, min(credit, ready_count)
+            else:
+                group = consumers.ready(ready_count)
+                if not group:
+                    return
+                width, count = share(group, ready_count)
             count = min(count, RAM_LIMIT)
             if backlog.has_expiries:
                 # What has expired behind a live head is not to go out with it.
@@ -151,9 +158,15 @@ class Serving:
                     return
                 continue
             taken = len(run.messages)
-            self._deal(group[:width], backlog, run)
-            self._consumers.served(group[0].priority, taken)
             self._rate.note(taken)
+            if credit > 0:
+                self._send(group[0], backlog, run)
+                if taken == credit < ready_count:
+                    consumers.block_sole()
+                    return
+            else:
+                self._deal(group[:width], backlog, run)
+                consumers.served(group[0].priority, taken)
             budget -= run.size + MESSAGE_BYTES * taken
         self._changed()
 

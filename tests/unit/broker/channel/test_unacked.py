@@ -60,6 +60,21 @@ def test_settling_from_the_front_forgets_what_is_done():
     assert list(unacked.oldest_first()) == []
 
 
+def test_acks_in_order_take_the_oldest_delivery_bit_by_bit():
+    unacked = Unacked()
+    deliver(unacked, 1, 4)
+    deliver(unacked, 5, 2)
+    found = []
+    for first, last in ((1, 1), (2, 3), (4, 4), (5, 6)):
+        (piece,) = unacked.settle_range(first, last)
+        found.append((list(piece.tags), list(piece.seqs), len(piece.messages)))
+        assert unacked.count == 6 - last
+        with pytest.raises(UnknownTag):
+            unacked.settle_range(first, last)
+    assert found == [([1], [10], 1), ([2, 3], [11, 12], 2), ([4], [13], 1), ([5, 6], [50, 51], 2)]
+    assert list(unacked.oldest_first()) == []
+
+
 def test_a_roll_back_stands_among_what_was_not_settled():
     unacked = Unacked()
     deliver(unacked, 1, 5)

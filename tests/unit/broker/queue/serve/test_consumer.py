@@ -55,6 +55,25 @@ def test_a_blocked_consumer_is_set_aside_and_comes_back_last():
     assert tags(consumers.ready(10)) == ["b", "c", "a"]
 
 
+def test_the_only_one_is_blocked_as_if_it_had_been_asked():
+    waits = consumer("low", priority=-1, limit=0)
+    states = []
+    for block in (Consumers.block_sole, lambda consumers: consumers.ready(1)):
+        only = consumer("a", prefetch_count=1)
+        consumers = ring(waits, only)
+        assert tags(consumers.ready(10)) == ["a"]
+        waits.channel.limit = 0
+        consumers.remove(waits)
+        only.unacked_count = 1
+        block(consumers)
+        states.append((only.is_blocked, consumers.open_count, consumers.sole, consumers.ready(1)))
+        only.unacked_count = 0
+        assert consumers.unblock(only)
+        assert consumers.sole is only
+        assert tags(consumers.ready(10)) == ["a"]
+    assert states == [(True, 0, None, [])] * 2
+
+
 def test_lower_priorities_wait_until_the_higher_cannot_take():
     high = consumer("high", priority=9, limit=1)
     consumers = ring(consumer("low"), high, consumer("negative", priority=-1))
