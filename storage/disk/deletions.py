@@ -13,11 +13,12 @@ from burrowmq.storage.queue.disk import QueueDisk
 
 
 def redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[ControlCommand]:
-    """Give the deletions of queues that the same commit opens again afterwards.
+    """Give the deletions of queues that the same commit opens again afterwards, or may declare again.
 
     They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
     other deletions go after them, so that a queue whose deletion was not committed still has its messages. That
-    both are in one commit is seen to by whoever declares the queue again (`Engine.is_deleting`).
+    both are in one commit is seen to by whoever declares the queue again (`Engine.is_deleting`). What a start found
+    without a definition has been deleted for certain, and any definition of the commit may use its name.
     """
     found: list[ControlCommand] = []
     opened: set[tuple[str, str]] = (
@@ -30,6 +31,8 @@ def redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[Contr
             queue = queues.get(command.queue_id)
             if queue is not None and queue.names[:2] in opened:
                 found.append(command)
+        elif isinstance(command, DropUnclaimed):
+            found.append(command)
     return found[::-1]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from burrowmq.storage.loop.staged_commit import (
     Delete,
+    DropUnclaimed,
     Open,
 )
 from burrowmq.storage.names import QueueNames
@@ -23,6 +24,20 @@ def test_a_queue_that_the_same_commit_opens_again_is_deleted_before_its_new_defi
     side.filesystem.fail("commit", errno.EIO, times=2)
     with pytest.raises(Exception, match="EIO"):
         side.commit(Delete(1), Open(2, Q, True), definitions=[("queue", "q", {"id": 2})])
+    assert not side.paths(".qi"), "else a power cut would leave the old messages to the new queue"
+
+
+def test_what_a_start_found_without_a_definition_goes_before_a_definition_that_may_have_its_name() -> (
+    None
+):
+    before = DiskSide()
+    before.open()
+    before.append(0, 3)
+    side = DiskSide(before.filesystem.process_killed())
+    assert side.paths(".qi")
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    with pytest.raises(Exception, match="EIO"):
+        side.commit(DropUnclaimed(0), definitions=[("queue", "q", {"id": 2})])
     assert not side.paths(".qi"), "else a power cut would leave the old messages to the new queue"
 
 
