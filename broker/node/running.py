@@ -87,7 +87,7 @@ class RunningNode:
         self.observer = observer = process.observer
         self.metrics = NodeMetrics()
         self.entropy = process.machine.entropy
-        self.sessions: set[Session] = set()
+        self.sessions: dict[Session, None] = {}  # in the order in which they came
         self.vhosts: dict[str, Vhost] = {}
         self.alarms = Alarms(observer, self._on_alarm)
         refuse = self_check.refusal(observer, process.machine.end)
@@ -355,13 +355,13 @@ class RunningNode:
         if peer.is_node:
             offered = self._offered.of_node
         session = Session(self._context, ServerConnection(offered), peer)
-        self.sessions.add(session)
+        self.sessions[session] = None
         self.on_session(session)
         self.observer.connection_accepted(session.name)
         return session
 
     def _forget_session(self, session: Session) -> None:
-        self.sessions.discard(session)
+        self.sessions.pop(session, None)
         self._heartbeats.lost(session)
         if self._is_stopping and not self.sessions:
             self._are_sessions_gone.set()

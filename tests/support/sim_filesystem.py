@@ -27,6 +27,7 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Self
 
 from burrowmq.storage.files.filesystem import File, sync_in_order
@@ -201,15 +202,15 @@ class SimFile:
         keep = self._filesystem.begin("pwrite", self._path)
         if keep is not None:
             error, written = keep[0], written[: keep[1]]
-        growth = max(0, offset + len(written) - len(self._inode.content))
         free = self._filesystem.free_bytes
-        if free is not None and growth > free:
-            written = written[: max(0, len(written) - (growth - free))]
-            growth = free
-            if error is None:
-                error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
-                error.add_note("pwrite")
         if free is not None:
+            growth = max(0, offset + len(written) - len(self._inode.content))
+            if growth > free:
+                written = written[: max(0, len(written) - (growth - free))]
+                growth = free
+                if error is None:
+                    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+                    error.add_note("pwrite")
             self._filesystem.free_bytes = free - growth
         if written:
             operation = _Write(offset, written)
@@ -371,6 +372,8 @@ class SimFileSystem:
             self.operations += 1
         calls = self.counters.calls
         calls[operation] = calls.get(operation, 0) + 1
+        if not self._faults and self._point is None and not self.full_left:
+            return None
         for fault in self._faults:
             if fault.operation != operation or fault.path_part not in path or not fault.times:
                 continue
@@ -383,8 +386,9 @@ class SimFileSystem:
 
     def begin_simple(self, operation: str, path: str) -> None:
         """Count a call that fails whole or not at all."""
-        failed = self.begin(operation, path)
+        failed = self._begin(operation, path)
         if failed is not None:
+            failed[0].add_note(operation)
             raise failed[0]
 
     def cut(
@@ -681,10 +685,12 @@ def _link(names: dict[str, dict[str, _Inode]], link: _Link | _Move) -> None:
         entries[link.name] = link.inode
 
 
+@lru_cache(maxsize=2048)
 def _normal(path: str) -> str:
     return "/" + path.strip("/")
 
 
+@lru_cache(maxsize=2048)
 def _split(path: str) -> tuple[str, str]:
     directory, _, name = _normal(path).rpartition("/")
     return directory or "/", name

@@ -12,6 +12,7 @@ tests/unit/support/test_sim_threads.py.
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 import random
 import sys
@@ -30,6 +31,18 @@ _NAMES = ("threading", "queue", "time")
 _PACKAGES = ("burrowmq.storage.", "burrowmq.broker.")
 
 
+@functools.lru_cache(maxsize=1)
+def _users(_: int) -> list[tuple[Any, str]]:
+    """The loaded modules that have something of such a name; looked for again when others have been loaded."""
+    return [
+        (module, word)
+        for name, module in sys.modules.items()
+        if name.startswith(_PACKAGES)
+        for word in _NAMES
+        if word in vars(module)
+    ]
+
+
 class Stuck(AssertionError):
     """Somebody waits for what cannot happen any more."""
 
@@ -44,6 +57,7 @@ class SimThreads:
         self.wall_shift_s = 0.0
         self.switches = 0
         self.threads: list[SimThread] = []
+        self.running: SimThread | None = None  # None: the hub, which is the loop's thread
         self._hub = greenlet.getcurrent()
         self.time = SimpleNamespace(
             monotonic=lambda: self.now_s,
@@ -75,7 +89,7 @@ class SimThreads:
 
     def switch_point(self) -> None:
         """A place where another thread may go on; nothing happens on the hub, which chooses for itself."""
-        if greenlet.getcurrent() is not self._hub and self.rng.random() < self.switch_share:
+        if self.running is not None and self.rng.random() < self.switch_share:
             self.switches += 1
             self._hub.switch()
 
@@ -84,15 +98,14 @@ class SimThreads:
         if is_ready():
             return True
         until = None if timeout_s is None else self.now_s + max(0.0, timeout_s)
-        current = greenlet.getcurrent()
-        if current is self._hub:
+        thread = self.running
+        if thread is None:
             while not is_ready():
                 if until is not None and self.now_s >= until:
                     return False
                 if not self.run_one() and not self.pass_time(until):
                     raise Stuck("the loop waits for a thread that waits itself")
             return True
-        thread = next(each for each in self.threads if each.greenlet is current)
         thread.is_ready, thread.until_s = is_ready, until
         self._hub.switch()
         thread.is_ready, thread.until_s = None, None
@@ -100,11 +113,22 @@ class SimThreads:
 
     def run_one(self) -> bool:
         """Give some thread that can go on its turn; False when there is none."""
-        able = [each for each in self.threads if each.is_able]
+        now_s = self.now_s
+        able = [
+            each
+            for each in self.threads
+            if each.is_ready is None
+            or each.is_ready()
+            or (each.until_s is not None and each.until_s <= now_s)
+        ]
         if not able:
             return False
         thread = able[0] if len(able) == 1 else self.rng.choice(able)
-        thread.greenlet.switch()
+        self.running = thread
+        try:
+            thread.greenlet.switch()
+        finally:
+            self.running = None
         if thread.greenlet.dead:
             self.threads.remove(thread)
         return True
@@ -129,7 +153,11 @@ class SimThreads:
         threads, self.threads = self.threads, []
         for thread in threads:
             if thread.greenlet:  # it has begun, and not ended
-                thread.greenlet.throw(greenlet.GreenletExit)
+                self.running = thread
+                try:
+                    thread.greenlet.throw(greenlet.GreenletExit)
+                finally:
+                    self.running = None
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
@@ -137,14 +165,11 @@ class SimThreads:
         changed: list[tuple[Any, str, Any]] = []
         real = {name: [sys.modules[name]] for name in _NAMES}
         real["time"].append(real_time)
-        for name, module in list(sys.modules.items()):
-            if not name.startswith(_PACKAGES):
-                continue
-            for word in _NAMES:
-                was = module.__dict__.get(word)
-                if any(was is one for one in real[word]):
-                    changed.append((module, word, was))
-                    setattr(module, word, getattr(self, word))
+        for module, word in _users(len(sys.modules)):
+            was = getattr(module, word)
+            if any(was is one for one in real[word]):
+                changed.append((module, word, was))
+                setattr(module, word, getattr(self, word))
         try:
             yield
         finally:
@@ -163,15 +188,7 @@ class SimThread:
         self.is_ready: Callable[[], bool] | None = None
         self.until_s: float | None = None
         self._threads = threads
-        self.greenlet = greenlet.greenlet(lambda: target(*args))
-
-    @property
-    def is_able(self) -> bool:
-        """Whether it could go on now."""
-        if self.is_ready is None:
-            return True
-        is_over = self.until_s is not None and self.until_s <= self._threads.now_s
-        return is_over or self.is_ready()
+        self.greenlet = greenlet.greenlet(lambda: target(*args), parent=threads._hub)
 
     def start(self) -> None:
         """It runs when the generator says so."""
@@ -191,9 +208,10 @@ class SimLock:
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take it."""
-        if not blocking and self._is_held:
-            return False
-        self._threads.wait(lambda: not self._is_held)
+        if self._is_held:
+            if not blocking:
+                return False
+            self._threads.wait(lambda: not self._is_held)
         self._is_held = True
         return True
 
@@ -218,13 +236,13 @@ class SimRLock(SimLock):
 
     def __init__(self, threads: SimThreads) -> None:
         super().__init__(threads)
-        self._owner: greenlet.greenlet | None = None
+        self._owner: SimThread | None = None
         self._depth = 0
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take it, once more if it is one's own."""
-        current = greenlet.getcurrent()
-        if self._owner is not current:
+        current = self._threads.running
+        if not self._depth or self._owner is not current:
             if not super().acquire(blocking):
                 return False
             self._owner = current
@@ -235,7 +253,6 @@ class SimRLock(SimLock):
         """Let go of it, as often as it was taken."""
         self._depth -= 1
         if not self._depth:
-            self._owner = None
             super().release()
 
 
@@ -272,7 +289,7 @@ class SimQueue:
 
     def get(self, timeout: float | None = None) -> Any:
         """Take the first, waiting for one. Raises queue.Empty."""
-        if not self._threads.wait(self._has_items, timeout):
+        if not self._items and not self._threads.wait(self._has_items, timeout):
             raise queue.Empty
         return self._items.popleft()
 

@@ -38,6 +38,7 @@ class Branches:
         self.reason = ""
         self.rng = random.Random(f"branches {seed}")
         self.copies = 0
+        self.most = most
         self._moments = sorted(self.rng.random() for _ in range(most))
         self._due = 0  # copies, so far into the run
         self._countdown = 0  # calls to the disk until the next one

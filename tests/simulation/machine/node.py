@@ -129,15 +129,18 @@ class SimLoop:
     @property
     def next_deadline_s(self) -> float | None:
         """When the next timer is due."""
-        while self._timers and self._timers[0][2].callback is None:
-            heapq.heappop(self._timers)
-        return self._timers[0][0] if self._timers else None
+        timers = self._timers
+        while timers and timers[0][2].callback is None:
+            heapq.heappop(timers)
+        return timers[0][0] if timers else None
 
     @property
     def is_ready(self) -> bool:
         """Whether a pass would do something."""
+        if self.ready:
+            return True
         due = self.next_deadline_s
-        return bool(self.ready) or (due is not None and due <= self._threads.now_s)
+        return due is not None and due <= self._threads.now_s
 
     def run_once(self) -> None:
         """One pass: due timers, then what was ready before it began."""
@@ -293,7 +296,7 @@ class Machine:
         self.calls += 1
         if self.calls > CALLS_MAX:
             raise Violation("the disk is called for ever")
-        if self.branches.at_call(self.starts):
+        if self.branches.most and self.branches.at_call(self.starts):
             self.rng.seed(self.branches.rng.random())
             self.disk.cut_before = self.disk.operations
         self.threads.switch_point()
@@ -364,17 +367,17 @@ class Machine:
 
     def step(self) -> bool:
         """Let the loop make a pass or some thread go on; False when nobody can."""
-        if self.loop.is_ready and self.rng.random() < 0.5:
-            self.loop.run_once()
+        loop = self.loop
+        is_ready = loop.is_ready
+        if not (is_ready and self.rng.random() < 0.5):
+            if self.threads.run_one():
+                return True
+            if not is_ready:
+                return False
+        loop.run_once()
+        if loop.errors or self.broken:
             self._look()
-            return True
-        if self.threads.run_one():
-            return True
-        if self.loop.is_ready:
-            self.loop.run_once()
-            self._look()
-            return True
-        return False
+        return True
 
     def _look(self) -> None:
         if self.loop.errors:

@@ -133,6 +133,8 @@ class Client:
     def read(self) -> list[tuple[int, Any]]:
         """(channel, method) of everything since the last read; a method with content has `body` and `raw_header`."""
         found: list[tuple[int, Any]] = []
+        if not self._unread:
+            return found
         data, self._unread = self._unread, b""
         offset = 0
         while offset < len(data):

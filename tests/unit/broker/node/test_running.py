@@ -66,7 +66,7 @@ def test_the_backlog_pauses_publishers_only(tmp_path):
                 pause_reading = paused.append
                 resume_reading = paused.remove
 
-        node.sessions.add(Session())  # type: ignore[arg-type]
+        node.sessions[Session()] = None  # type: ignore[index]
         node.engine.on_backlog(True)
         assert (paused, node.alarms.is_lagging) == (["backlog"], True)
         node.engine.on_backlog(False)
