@@ -237,7 +237,7 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
         name = _text(row, "name")
         if name in vhost.queues:
             raise ValueError(f"queue {name!r} is there already")
-        vhost.restore_queue(
+        queue = vhost.restore_queue(
             QueueDeclaration(
                 name=name,
                 durable=True,
@@ -247,6 +247,7 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
                 default_version=1 if row.get("version") == 1 else 2,
             )
         )
+        queue.made_ms = _made_ms(row)
     else:
         edge = Edge(
             source=_text(row, "source"),
@@ -279,6 +280,12 @@ def _text(row: Row, key: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{key} is no text")
     return value
+
+
+def _made_ms(row: Row) -> int:
+    """When a queue was made; 0 in rows of versions that did not say it."""
+    value = row.get("made_ms")
+    return value if isinstance(value, int) else 0
 
 
 def _texts(row: Row, key: str) -> tuple[str, ...]:

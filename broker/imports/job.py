@@ -15,6 +15,7 @@ State owned: the tasks, the rows, the directory while it runs (one job of a node
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from zlib import crc32
 
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import Failed, Inbox, Lost, Move, Row
+from burrowmq.broker.imports.move import Failed, Inbox, Kind, Lost, Move, Row
 from burrowmq.broker.link.connect import CannotConnect, Opener, open_link
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ RETRY_S: Final = 1.0
 ALARM_S: Final = 0.2
 STOP_GRACE_S: Final = 10.0
 DIRECTORY: Final = "import"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9.:_-]{1,100}")
 
 
 class Stopped(Exception):
@@ -77,6 +79,8 @@ class World:
     has_alarm: Callable[[], bool]
     opener: Opener
     data_dir: str
+    run: int
+    """Names this run of the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ class Wish:
     target: Target
     queues: tuple[tuple[str, str], ...]
     is_copy: bool = False
+    is_quiet: bool = False
+    """Whether nobody publishes there: what is alike is counted then, else it may come twice after a stop."""
     rate: float = 0.0
 
 
@@ -97,8 +103,9 @@ class Job:
         self.rows = [Row(vhost, name) for vhost, name in wish.queues]
         self.state = "running"
         self._world = world
-        name = f"{wish.target.host}_{wish.target.port}".replace("/", "_")
-        self.directory = Path(world.data_dir, DIRECTORY, name)
+        self.run = world.run
+        self.directory = Path(world.data_dir, DIRECTORY, _directory_name(wish.target))
+        self._was_down = False
         self._links: set[Link] = set()
         self._losses = 0
         self._done_at: dict[int, int] = {}
@@ -109,7 +116,7 @@ class Job:
     # -- start and stop -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, on the running loop."""
+        """Begin, on the running loop. Raises: OSError, when there can be no directory."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -190,6 +197,7 @@ class Job:
                     row.state = "stopped"
                     raise Stopped from error
                 self._losses += 1
+                self._was_down |= isinstance(error, CannotConnect)
                 row.state, row.reason = "waiting", str(error)
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -203,7 +211,10 @@ class Job:
     async def _try(self, number: int, row: Row) -> None:
         if self._is_stopping:
             raise Stopped
-        journal = Journal(self._path(row), row.vhost, row.name)
+        queue = self.queue(row.vhost, row.name)
+        if queue is None:
+            raise Failed("there is no such queue here")
+        journal = Journal(self._path(row), row.vhost, row.name, queue.made_ms)
         inbox = Inbox()
         link: Link | None = None
         try:
@@ -211,7 +222,13 @@ class Job:
             target = replace(self.wish.target, vhost=row.vhost)
             link = await open_link(self._world.opener, target, inbox, f"import of {row.name}")
             self._links.add(link)
-            move = Move(self, link, inbox, journal, row, is_copy=self.wish.is_copy)
+            kind = Kind(
+                is_copy=self.wish.is_copy,
+                is_quiet=self.wish.is_quiet,
+                run=self.run,
+                was_down=lambda: self._was_down,
+            )
+            move = Move(self, link, inbox, journal, row, kind)
             may_come_again = self._done_at.get(number, -1) != self._losses
             await move.run(may_come_again=may_come_again)
         finally:
@@ -264,6 +281,14 @@ class Job:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
 
 
+def _directory_name(target: Target) -> str:
+    """A file's name for a host and port, whatever somebody may call a host."""
+    name = f"{target.host}_{target.port}"
+    if _PLAIN.fullmatch(name):
+        return name
+    return f"host-{crc32(name.encode('utf-8', 'surrogatepass')):08x}"
+
+
 def document(job: Job) -> dict[str, object]:
     """What is told of a job."""
     rows = [
@@ -284,6 +309,7 @@ def document(job: Job) -> dict[str, object]:
         "state": job.state,
         "from": job.wish.target.public,
         "keep": job.wish.is_copy,
+        "no_publishers": job.wish.is_quiet,
         "rate": job.wish.rate,
         "there": sum(row.there for row in job.rows),
         "moved": sum(row.moved for row in job.rows),

@@ -5,11 +5,15 @@ A batch is written down and synced before it is given to the queue here, with ho
 the file is right whatever was killed, without one commit over two files, as long as nobody takes messages from the
 queue here; where somebody does, some of the last batch may come twice.
 
-    first line   JSON: virtual host, queue, how many messages there were
+    first line   JSON: virtual host, queue, when the queue here was made, how many messages there were
     then records, each with a CRC32 of it behind it:
     I u32 count, u64 base, digests      a batch that is about to be stored
+    S u32 0, u64 run                    the last batch was stored, all of it, by that run of a node; not synced
     R u32 0, u64 0                      the last batch was not: it is written down again, with another base
     P u32 count, u64 0                  of the last batch only so many were stored
+    M u32 0, u64 0                      from here on messages are acknowledged there: before, they were copied
+
+A queue that was deleted and made again has nothing of what its predecessor had: its journal begins anew.
 
 State owned: the file, and the digests in memory (16 octets a message, at most KNOWN_MAX of the last ones). Called by
 `move` in a thread, for it syncs. Invariants: nothing is stored here whose digest is not durable; a torn record at the
@@ -29,15 +33,16 @@ from burrowmq.broker.imports.recognise import SIZE
 
 _RECORD: Final = Struct(">cIQ")
 _CRC: Final = Struct(">I")
-KNOWN_MAX: Final = 4_000_000
+KNOWN_MAX: Final = 1_000_000
+"""As many as may be copied. Of what was acknowledged there, far less comes again: what a killed broker had not written yet."""
 
 
 class Journal:
     """That of one queue."""
 
-    def __init__(self, path: Path, vhost: str, queue: str) -> None:
+    def __init__(self, path: Path, vhost: str, queue: str, made_ms: int) -> None:
         self._path = path
-        self._head: dict[str, object] = {"vhost": vhost, "queue": queue}
+        self._head: dict[str, object] = {"vhost": vhost, "queue": queue, "made_ms": made_ms}
         self.there = -1
         """How many messages the queue there had when the move began; -1: it has not begun."""
         self.known = bytearray()
@@ -46,6 +51,10 @@ class Journal:
         self.base = 0
         self.last = 0
         """How many the last batch has."""
+        self.stored_by = 0
+        """Which run of a node has stored all of it; 0: that was not written down."""
+        self.is_moving = False
+        """Whether anything was to be acknowledged there; else all of it was copied."""
         self._file = -1
 
     def open(self) -> None:
@@ -57,8 +66,11 @@ class Journal:
         if not newline:
             os.ftruncate(self._file, 0)
             return
-        self._head = json.loads(line)
-        self.there = int(str(self._head["there"]))
+        head = json.loads(line)
+        self.there = int(str(head["there"]))
+        if any(head.get(key) != value for key, value in self._head.items()):
+            self.forget()
+            return
         end = self._replay(data, len(line) + 1)
         os.ftruncate(self._file, end)
         os.lseek(self._file, end, os.SEEK_SET)
@@ -74,6 +86,10 @@ class Journal:
                 break
             if kind == b"I":
                 self._add(data[at + _RECORD.size : end], base)
+            elif kind == b"S":
+                self.stored_by = base
+            elif kind == b"M":
+                self.is_moving = True
             else:
                 self._keep(count)
             at = end + _CRC.size
@@ -82,6 +98,7 @@ class Journal:
     def begin(self, there: int) -> None:
         """The move begins: so many messages are there."""
         self.there = there
+        os.lseek(self._file, 0, os.SEEK_SET)
         head = json.dumps({**self._head, "there": there}).encode() + b"\n"
         os.write(self._file, head)
         os.fsync(self._file)
@@ -91,10 +108,30 @@ class Journal:
         finally:
             os.close(directory)
 
+    def forget(self) -> None:
+        """Begin anew: the queue here has nothing of what was written down."""
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        self.there = -1
+        self.known.clear()
+        self.count = self.base = self.last = self.stored_by = 0
+        self.is_moving = False
+
     def intend(self, digests: bytes, base: int) -> None:
         """A batch is about to be stored in a queue that has `base` persistent messages."""
         self._write(_RECORD.pack(b"I", len(digests) // SIZE, base) + digests)
         self._add(digests, base)
+
+    def stored(self, run: int) -> None:
+        """All of the last batch is stored. Not synced: without it what is persistent is counted."""
+        self.stored_by = run
+        self._write(_RECORD.pack(b"S", 0, run), is_synced=False)
+
+    def move(self) -> None:
+        """From now on messages are acknowledged there."""
+        if not self.is_moving:
+            self.is_moving = True
+            self._write(_RECORD.pack(b"M", 0, 0))
 
     def take_back(self) -> None:
         """The last batch is not stored with that base."""
@@ -115,7 +152,7 @@ class Journal:
 
     def _add(self, digests: bytes, base: int) -> None:
         self.known += digests
-        self.base, self.last = base, len(digests) // SIZE
+        self.base, self.last, self.stored_by = base, len(digests) // SIZE, 0
         self.count += self.last
         if len(self.known) > KNOWN_MAX * SIZE:
             del self.known[: len(self.known) - KNOWN_MAX * SIZE]
@@ -127,9 +164,10 @@ class Journal:
             self.count -= gone
         self.last = stored
 
-    def _write(self, record: bytes) -> None:
+    def _write(self, record: bytes, *, is_synced: bool = True) -> None:
         data = record + _CRC.pack(crc32(record))
         written = os.write(self._file, data)
         if written != len(data):
             raise OSError("the journal's file system is full")
-        os.fsync(self._file)
+        if is_synced:
+            os.fsync(self._file)

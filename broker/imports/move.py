@@ -24,10 +24,11 @@ import functools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import islice, repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from burrowmq.broker.imports.recognise import CERTAIN, SIZE, digest, repeated
+from burrowmq.broker.imports.recognise import CERTAIN, SIZE, digest, persistent_count, repeated
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.protocol import methods
 from burrowmq.protocol.client.events import (
@@ -38,6 +39,7 @@ from burrowmq.protocol.client.events import (
     ReplyReceived,
 )
 from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.constants import ReplyCode
 
 if TYPE_CHECKING:
     from burrowmq.broker.imports.journal import Journal
@@ -53,6 +55,8 @@ COPY_MAX: Final = 1_000_000
 """Messages of a queue that may be copied: the other broker holds all of them as unacked meanwhile."""
 UNREAD_BYTES: Final = 32 << 20
 """Bodies that wait here before the link is not read."""
+UNREAD_COUNT: Final = 2 * PREFETCH
+"""Messages that do: a copy takes all that a queue has, and small ones weigh far more than their bodies."""
 REPLY_S: Final = 30.0
 IDLE_S: Final = 0.5
 
@@ -63,6 +67,19 @@ class Lost(Exception):
 
 class Failed(Exception):
     """This queue cannot be moved; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """How queues are moved, and what may be relied on."""
+
+    is_copy: bool
+    is_quiet: bool
+    """Whether nobody publishes there, as the operator says."""
+    run: int
+    """The number of this run of the node, which forgets what is transient at its end."""
+    was_down: Callable[[], bool]
+    """Whether the other broker may have been started again, and have forgotten what was delivered."""
 
 
 @dataclass(slots=True)
@@ -105,20 +122,23 @@ class Inbox:
     """What comes by one link; its owner."""
 
     def __init__(self) -> None:
-        self._messages: deque[tuple[int, Message]] = deque()
+        self._messages: deque[tuple[int, Message, bool]] = deque()
         self._replies: deque[methods.Method] = deque()
         self._size = 0
         self._is_paused = False
         self._wake = asyncio.Event()
         self.reason = ""
         self.refusal = ""
+        self.is_in_use = False
+        """Whether it is refused because somebody else has the queue."""
 
     def received(self, link: Link, events: list[ClientEvent]) -> None:
         """From the link."""
         for event in events:
             if isinstance(event, DeliveryRun):
                 tags = range(event.first_tag, event.first_tag + len(event.messages))
-                self._messages.extend(zip(tags, event.messages, strict=True))
+                again = repeat(event.redelivered)
+                self._messages.extend(zip(tags, event.messages, again, strict=False))
                 self._size += event.size
             elif isinstance(event, ReplyReceived):
                 if isinstance(event.method, methods.Basic.Cancel):
@@ -127,9 +147,11 @@ class Inbox:
                     self._replies.append(event.method)
             elif isinstance(event, ChannelEnded):
                 self.refusal = event.reply_text
+                self.is_in_use = _is_in_use(event)
             elif isinstance(event, ConnectionEnded):
                 self.reason = event.reply_text or "closed"
-        if self._size > UNREAD_BYTES and not self._is_paused:
+        is_much = self._size > UNREAD_BYTES or len(self._messages) > UNREAD_COUNT
+        if is_much and not self._is_paused:
             self._is_paused = True
             link.pause_reading()
         self._wake.set()
@@ -146,7 +168,7 @@ class Inbox:
         """Raises: Lost, Failed."""
         if self.reason:
             raise Lost(self.reason)
-        if "exclusive" in self.refusal:
+        if self.is_in_use:
             raise Lost(self.refusal)  # somebody consumes there since we looked
         if self.refusal:
             raise Failed(self.refusal)
@@ -188,21 +210,29 @@ class Inbox:
         found: list[Message] = []
         tag = size = 0
         while self._messages and len(found) < BATCH and size < BATCH_BYTES:
-            tag, message = self._messages.popleft()
+            tag, message, _ = self._messages.popleft()
             found.append(message)
             size += message.size
         self._size -= size
-        if self._is_paused and self._size < UNREAD_BYTES // 2:
+        is_little = self._size < UNREAD_BYTES // 2 and len(self._messages) < UNREAD_COUNT // 2
+        if self._is_paused and is_little:
             self._is_paused = False
             link.resume_reading()
         return tag, found
 
-    def put_back(self, messages: list[Message], last_tag: int) -> None:
-        """Undo a take: they were only looked at."""
-        first = last_tag - len(messages) + 1
-        tags = range(first, last_tag + 1)
-        self._messages.extendleft(reversed(list(zip(tags, messages, strict=True))))
-        self._size += body_bytes(messages)
+    def look(self, count: int) -> tuple[list[Message], list[bool]]:
+        """The first ones, and of each whether it was delivered before; they stay."""
+        some = list(islice(self._messages, count))
+        return [message for _, message, _ in some], [is_again for _, _, is_again in some]
+
+
+def _is_in_use(event: ChannelEnded) -> bool:
+    """Whether somebody else has the queue: the text that ends with that may be cut, its beginning is not."""
+    if event.reply_code == ReplyCode.RESOURCE_LOCKED:
+        return True
+    return event.reply_code == ReplyCode.ACCESS_REFUSED and event.reply_text.startswith(
+        "ACCESS_REFUSED - queue '"
+    )
 
 
 def _next_number(queue: Queue) -> int:
@@ -227,39 +257,66 @@ class Move:
     """That of one queue, over one link."""
 
     def __init__(
-        self, here: Here, link: Link, inbox: Inbox, journal: Journal, row: Row, *, is_copy: bool
+        self, here: Here, link: Link, inbox: Inbox, journal: Journal, row: Row, kind: Kind
     ) -> None:
         self._here = here
         self._link = link
         self._inbox = inbox
         self._journal = journal
         self._row = row
-        self._is_copy = is_copy
-        self._again: deque[bytes] = deque()
+        self._kind = kind
+        self._is_copy = kind.is_copy
+        self._again = b""
+        self._again_at = 0
 
     async def run(self, *, may_come_again: bool) -> None:
         """Move everything that is there. Raises: Lost, Failed."""
         row, journal = self._row, self._journal
-        self._queue()
+        queue = self._queue()
         self._send(methods.Channel.Open())
         await self._inbox.reply(methods.Channel.OpenOk)
         ready = await self._ready(first=True)
+        if journal.there >= 0:
+            await self._settle()
+        if journal.count and not journal.is_moving:
+            await self._check_copied(queue.ready_count + queue.unacked_count)
         if journal.there < 0:
             if self._is_copy and ready > COPY_MAX:
                 raise Failed(f"{ready} messages cannot be copied, at most {COPY_MAX}: move them")
             await self._here.in_thread(functools.partial(journal.begin, ready))
-        else:
-            await self._settle()
         row.there, row.moved = max(journal.there, row.there), journal.count
         self._send(methods.Basic.Qos(0, 0 if self._is_copy else PREFETCH, False))
         await self._inbox.reply(methods.Basic.QosOk)
-        consume = methods.Basic.Consume(queue=row.name, consumer_tag="import", exclusive=True)
-        self._send(consume)
-        await self._inbox.reply(methods.Basic.ConsumeOk)
+        await self._consume(queue)
+        if not self._is_copy:
+            await self._here.in_thread(journal.move)
         row.state = "copying" if self._is_copy else "moving"
         if journal.count and may_come_again:
             await self._recognise(ready)
         await self._take_all()
+
+    async def _consume(self, queue: Queue) -> None:
+        """Begin to get messages, and be the only one who does. Raises: Lost, Failed."""
+        # Where only one consumer gets messages nobody may ask for more than that.
+        is_single = queue.arguments.get("x-single-active-consumer") is True
+        self._send(
+            methods.Basic.Consume(
+                queue=self._row.name, consumer_tag="import", exclusive=not is_single
+            )
+        )
+        await self._inbox.reply(methods.Basic.ConsumeOk)
+        if is_single:
+            await self._ready(others=1)
+
+    async def _check_copied(self, here: int) -> None:
+        """Whether what was copied is still here, all of it: a move would acknowledge it there. Raises: Failed."""
+        count = self._journal.count
+        if not here:
+            await self._here.in_thread(self._journal.forget)
+        elif here < count and not self._is_copy:
+            raise Failed(
+                f"the queue here has {here} of the {count} messages that were copied: purge it, and all come again"
+            )
 
     def _send(self, method: methods.Method) -> None:
         self._link.connection.send(1, method)
@@ -271,11 +328,12 @@ class Move:
             raise Failed("there is no such queue here")
         return queue
 
-    async def _ready(self, *, first: bool = False) -> int:
-        """How many are ready there. Raises: Failed, when somebody else consumes them."""
+    async def _ready(self, *, first: bool = False, others: int | None = None) -> int:
+        """How many are ready there. Raises: Lost, when more than so many consume them: none at first."""
+        allowed = 0 if first else others
         self._send(methods.Queue.Declare(queue=self._row.name, passive=True))
         found = await self._inbox.reply(methods.Queue.DeclareOk)
-        if first and found.consumer_count:
+        if allowed is not None and (found.consumer_count or 0) > allowed:
             raise Lost("the queue there has consumers: stop them")
         self._row.left = found.message_count or 0
         return self._row.left
@@ -284,6 +342,10 @@ class Move:
         """After a stop: how much of the last batch the queue here has."""
         journal, queue = self._journal, self._queue()
         batch = bytes(journal.known[len(journal.known) - journal.last * SIZE :])
+        if journal.stored_by == self._kind.run:
+            return  # by this process, which still has all of it
+        if journal.stored_by and persistent_count(batch) == journal.last:
+            return
         stored = stored_of(batch, queue.persistent_count - journal.base)
         if len(queue.levels) > 1 and stored < journal.last:
             stored = 0  # which ones nobody can tell: better twice than lost
@@ -298,16 +360,22 @@ class Move:
             await inbox.wait(REPLY_S)
             if inbox.count == before:
                 break
-        tag, messages = inbox.take(self._link)
-        inbox.put_back(messages, tag)
+        messages, redelivered = inbox.look(CERTAIN)
         seen = b"".join(digest(message) for message in messages)
         known = bytes(journal.known)
-        if self._is_copy:
-            count = len(known) // SIZE
-        else:
-            known, count = repeated(known, journal.count + ready - journal.there, seen)
-        tail = known[len(known) - count * SIZE :]
-        self._again = deque(tail[at : at + SIZE] for at in range(0, len(tail), SIZE))
+        count = len(known) // SIZE
+        if not self._is_copy:
+            expected = journal.count + ready - journal.there
+            look = functools.partial(
+                repeated,
+                known,
+                expected,
+                seen,
+                is_quiet=self._kind.is_quiet and journal.count <= journal.there,
+                redelivered=None if self._kind.was_down() else redelivered,
+            )
+            known, count = await self._here.in_thread(look)
+        self._again, self._again_at = known[len(known) - count * SIZE :], 0
 
     async def _take_all(self) -> None:
         empty = 0
@@ -338,15 +406,17 @@ class Move:
 
     def _without_known(self, messages: list[Message]) -> list[Message]:
         """Those that are not here yet."""
-        at = 0
-        while self._again and at < len(messages):
-            if self._again.popleft() != digest(messages[at]):
+        count = 0
+        while self._again_at < len(self._again) and count < len(messages):
+            end = self._again_at + SIZE
+            if self._again[self._again_at : end] != digest(messages[count]):
                 raise Failed(
                     "what comes from there is not what came before: somebody uses the queue there"
                 )
-            at += 1
-        self._row.again += at
-        return messages[at:]
+            self._again_at = end
+            count += 1
+        self._row.again += count
+        return messages[count:]
 
     async def _store(self, messages: list[Message]) -> None:
         journal, in_thread = self._journal, self._here.in_thread
@@ -364,5 +434,6 @@ class Move:
         await self._here.commit()
         if isinstance(outcome, Rejected):
             raise Failed(f"the queue here refuses {len(outcome.indexes)} messages: is it full?")
+        await in_thread(functools.partial(journal.stored, self._kind.run))
         self._row.moved = journal.count
         self._row.here = queue.ready_count + queue.unacked_count

@@ -1,16 +1,20 @@
-"""Messages that come again: told from new ones by their digests, and by how many there should be.
+"""Messages that come again: told from new ones by their digests, by the redelivered bit, and by counting.
 
 AMQP gives messages no identity. What is known is the sequence that was stored here, as digests, and how many messages
-the queue there had then and has now. The other broker gives messages back where they were, so that what comes first
-is a suffix of what is known: acknowledgements that were lost on the way, or with a broker that was killed. Where
-nobody publishes there the counts say exactly how many; alike messages are no question then. Where somebody does, or
-the other broker has lost what was not persistent, the digests say it.
+the queue there had then and has now. The other broker gives messages back where they were, so that what comes first is
+a suffix of what is known: acknowledgements that were lost on the way, or with a broker that was killed.
+
+Two messages may be alike in everything. Where nobody publishes there (the operator has said so, and no count speaks
+against it) the counts say exactly how many come again, alike or not. Else a new message may look like one that is here:
+then only what is unmistakable is passed over, a suffix whose every digest is the only one of its kind, that the counts
+allow, and that the other broker calls redelivered. The rest is stored, maybe a second time: better twice than lost.
 
 Owns no state; pure functions. Called by `move`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -22,6 +26,7 @@ SIZE: Final = 16
 """Octets of a digest. The lowest bit of the last one says whether the message is persistent."""
 CERTAIN: Final = 500
 """So many digests in a row are no accident."""
+_EVEN: Final = bytes(each & 1 for each in range(256))
 
 
 def digest(message: Message) -> bytes:
@@ -35,21 +40,43 @@ def digest(message: Message) -> bytes:
     return octets[:-1] + bytes((octets[-1] & 0xFE | bool(message.flags & PERSISTENT),))
 
 
-def repeated(known: bytes, expected: int, seen: bytes) -> tuple[bytes, int]:
+def persistent_count(digests: bytes) -> int:
+    """How many of them are of persistent messages."""
+    return digests[SIZE - 1 :: SIZE].translate(_EVEN).count(1)
+
+
+def repeated(
+    known: bytes,
+    expected: int,
+    seen: bytes,
+    *,
+    is_quiet: bool,
+    redelivered: Sequence[bool] | None = None,
+) -> tuple[bytes, int]:
     """Which of the known digests come again: (those that may, how many of their last ones do).
 
-    `seen` begins the stream, CERTAIN digests of it or all. The first is `known`, or the persistent ones of it when the
-    other broker has lost the rest. Where the digests leave it open (messages that are alike), none does: better twice
-    than lost.
+    `seen` begins the stream, CERTAIN digests of it or all; `redelivered` is what the other broker says of each, None
+    when it may have forgotten. `expected` come again if nobody has published there: `is_quiet` says so. The first of the
+    result is `known`, or the persistent ones of it when the other broker has lost the rest.
     """
-    durable = b"".join(each for each in _each(known) if each[-1] & 1)
-    is_durable = len(durable) == len(known)
-    if is_durable and 0 <= expected <= len(known) // SIZE and _fits(known, expected, seen):
+    total = len(known) // SIZE
+    is_durable = persistent_count(known) == total
+    if is_quiet and is_durable and 0 <= expected <= total and _fits(known, expected, seen):
         return known, expected
+    durable = known if is_durable else b"".join(each for each in _each(known) if each[-1] & 1)
     for candidates in (known, durable):
         found = _suffixes(candidates, seen)
-        if found:
-            return candidates, found[0] if len(found) == 1 else 0
+        if not found:
+            continue
+        count = found[0]
+        is_sure = len(found) == 1
+        if is_sure and not is_quiet:
+            is_sure = (
+                _is_unmistakable(candidates, count)
+                and not (is_durable and expected < count)
+                and (redelivered is None or all(redelivered[:count]))
+            )
+        return candidates, count if is_sure else 0
     return known, 0
 
 
@@ -62,6 +89,15 @@ def _fits(known: bytes, count: int, seen: bytes) -> bool:
     tail = known[len(known) - count * SIZE :]
     size = min(len(tail), len(seen))
     return tail[:size] == seen[:size]
+
+
+def _is_unmistakable(known: bytes, count: int) -> bool:
+    """Whether each of the last `count` is the only one of its kind."""
+    end = len(known) - count * SIZE
+    tail = set(_each(known[end:]))
+    return len(tail) == count and not any(
+        known[at : at + SIZE] in tail for at in range(0, end, SIZE)
+    )
 
 
 def _suffixes(known: bytes, seen: bytes) -> list[int]:

@@ -336,6 +336,7 @@ class Vhost:
                     "auto_delete": queue.auto_delete,
                     "arguments": pack_arguments(declaration.arguments),
                     "version": self.options.default_queue_version,
+                    "made_ms": queue.made_ms,
                 },
             )
             if self.engine.is_deleting(self.name, name):

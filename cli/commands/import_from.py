@@ -53,6 +53,7 @@ def import_from(invocation: Invocation) -> int:
         "uri": uri,
         "queues": [{"vhost": q["vhost"], "name": q["name"]} for q in queues if not q["why_not"]],
         "keep": "keep" in invocation.flags,
+        "no_publishers": "no-publishers" in invocation.flags,
         "rate": invocation.number("rate", 0),
     }
     try:

@@ -21,7 +21,7 @@ def queue_since(call: Call, queue: Queue) -> str | None:
         return since(call, key)
     # Never sampled with anything to count: nothing has happened since it was declared, or the node started.
     if queue.is_dormant or not (queue.ready_count or queue.unacked_count or _has_counted(queue)):
-        return _text(queue.made_ms)
+        return _text(max(queue.made_ms, int(call.node.process.started_at * 1000)))
     return None
 
 

@@ -11,6 +11,8 @@ from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.reply import Call, Route, bad_request, reply
 
+RATE_MAX = 1e12
+
 
 async def start(call: Call) -> web.Response:
     """Begin, or go on after a stop."""
@@ -20,11 +22,16 @@ async def start(call: Call) -> web.Response:
         raise bad_request("uri is missing")
     if not isinstance(queues, list) or not all(_is_place(each) for each in queues):
         raise bad_request("queues must be a list of objects with vhost and name")
-    if not isinstance(rate, int | float) or rate < 0:
+    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    if not is_number or not 0 <= rate <= RATE_MAX:
         raise bad_request("rate must be a number of messages a second")
     places = tuple(dict.fromkeys((each["vhost"], each["name"]) for each in queues))
     asked = commands.imports.Asked(
-        uri=uri, queues=places, is_copy=body.get("keep") is True, rate=float(rate)
+        uri=uri,
+        queues=places,
+        is_copy=body.get("keep") is True,
+        is_quiet=body.get("no_publishers") is True,
+        rate=float(rate),
     )
     return reply(commands.imports.start(call.node, asked), 202)
 

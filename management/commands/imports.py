@@ -20,6 +20,7 @@ class Asked:
     uri: str
     queues: tuple[tuple[str, str], ...]
     is_copy: bool
+    is_quiet: bool
     rate: float
 
 
@@ -34,7 +35,8 @@ def start(node: RunningNode, asked: Asked) -> dict[str, object]:
     from burrowmq.broker.link.connect import Opener  # noqa: PLC0415 - as above
     from burrowmq.broker.link.uri import BadUri, parse  # noqa: PLC0415 - as above
 
-    if node.import_job is not None and node.import_job.is_running:
+    before = node.import_job
+    if before is not None and before.is_running:
         raise ApiError(409, "conflict", "an import is under way: stop it first, or wait")
     if len(asked.queues) > QUEUES_MAX:
         raise bad_request(f"at most {QUEUES_MAX} queues can be imported at a time")
@@ -51,10 +53,21 @@ def start(node: RunningNode, asked: Asked) -> dict[str, object]:
         has_alarm=lambda: bool(node.alarms.active),
         opener=Opener(open_session=node.open_session, max_message_size=1 << 30),
         data_dir=node.config.data_dir,
+        run=int.from_bytes(node.entropy.token(7), "big") | 1 if before is None else before.run,
     )
-    wish = Wish(target=target, queues=asked.queues, is_copy=asked.is_copy, rate=asked.rate)
-    node.import_job = job = Job(world, wish)
-    job.start()
+    wish = Wish(
+        target=target,
+        queues=asked.queues,
+        is_copy=asked.is_copy,
+        is_quiet=asked.is_quiet,
+        rate=asked.rate,
+    )
+    job = Job(world, wish)
+    try:
+        job.start()
+    except OSError as error:
+        raise ApiError(500, "internal_server_error", f"no import here: {error}") from error
+    node.import_job = job
     return document(job)
 
 

@@ -207,7 +207,7 @@ def wait_moved(run: Run, count: int) -> None:
 
 def move(run: Run, *, rate: int = 0) -> str:
     """Move everything, and kill each side once; what the last command printed."""
-    words = ("--rate", str(rate)) if rate else ()
+    words = ("--no-publishers", *(("--rate", str(rate)) if rate else ()))
     first = subprocess.Popen(ctl(run, *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     wait_moved(run, run.messages // 4)
     run.ours.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -62,6 +63,13 @@ def two(tmp_path: Path) -> Iterator[Two]:
         yield nodes
     finally:
         nodes.close()
+
+
+def rows_of(node: BrokerProcess, kind: str) -> list[dict[str, Any]]:
+    """Definitions of a kind as the store of a node that stands still, or not, has them."""
+    with contextlib.closing(sqlite3.connect(node.data_dir / "definitions.db")) as store:
+        found = store.execute("SELECT value FROM definition WHERE kind = ?", (kind,)).fetchall()
+    return [json.loads(value) for (value,) in found]
 
 
 def channel(node: BrokerProcess | RabbitNode) -> Any:
@@ -148,6 +156,76 @@ def test_a_copy_leaves_them_there_and_may_be_made_again_or_become_a_move(two: Tw
     assert [body for _, _, body in drained(two.ours, "short")] == [b"3"]
 
 
+def test_a_queue_that_was_made_again_gets_all_of_it_again(two: Two) -> None:
+    bodies = [b"%d" % number for number in range(1200)]
+    publish(two.there, "q", *bodies)
+    assert two.rows("--keep")["q"]["moved"] == 1200
+    found = channel(two.ours)
+    found.queue_delete("q")
+    found.connection.close()
+    row = two.rows()["q"]
+    assert (row["moved"], row["again"], row["left"]) == (1200, 0, 0)
+    assert [body for _, _, body in drained(two.ours, "q")] == bodies
+
+
+def test_a_copy_of_which_a_part_is_gone_is_not_taken_for_all_of_it(two: Two) -> None:
+    bodies = [b"%d" % number for number in range(20)]
+    publish(two.there, "q", *bodies)
+    two.rows("--keep")
+    found = channel(two.ours)
+    for _ in range(5):
+        found.basic_get("q", auto_ack=True)
+    row = two.rows()["q"]
+    assert row["state"] == "failed"
+    assert "has 15 of the 20 messages that were copied: purge it" in row["reason"]
+    found.queue_purge("q")
+    found.connection.close()
+    assert two.rows()["q"]["moved"] == 20
+    assert [body for _, _, body in drained(two.ours, "q")] == bodies
+    assert drained(two.there, "q") == []
+
+
+def test_a_queue_with_a_single_active_consumer_and_one_with_an_odd_name(two: Two) -> None:
+    publish(two.there, "single", b"1", b"2", **{"x-single-active-consumer": True})
+    publish(two.there, "an exclusive one", b"3")
+    rows = two.rows()
+    assert {row["state"] for row in rows.values()} == {"done"}
+    assert [body for _, _, body in drained(two.ours, "single")] == [b"1", b"2"]
+
+
+def test_transient_messages_do_not_come_twice_when_it_is_stopped(two: Two) -> None:
+    found = channel(two.there)
+    found.queue_declare("q", durable=True)
+    found.tx_select()
+    for number in range(3000):
+        found.basic_publish("", "q", b"%d" % number)
+    found.tx_commit()
+    found.connection.close()
+    process = subprocess.Popen(two.argv("--rate", "2000"), stdout=subprocess.PIPE, text=True)
+    wait_for(two, lambda told: told["moved"] >= 1000)
+    argv = [str(BURROWCTL), "--data-dir", str(two.ours.data_dir), "import-from", "--stop"]
+    subprocess.run(argv, capture_output=True, text=True, check=True)
+    process.communicate(timeout=30)
+    assert two.rows()["q"]["moved"] == 3000
+    assert [body for _, _, body in drained(two.ours, "q")] == [b"%d" % n for n in range(3000)]
+
+
+def test_alike_messages_are_not_lost_while_somebody_publishes(two: Two) -> None:
+    """It is stopped and gone on with all the time; what looks like what is here may come twice, never be lost."""
+    publish(two.there, "q", *[b"ping"] * 1500)
+    published = 1500
+    for _ in range(2):
+        process = subprocess.Popen(two.argv("--rate", "1500"), stdout=subprocess.PIPE, text=True)
+        wait_for(two, lambda told: told["state"] == "running" and told["moved"] > 0)
+        argv = [str(BURROWCTL), "--data-dir", str(two.ours.data_dir), "import-from", "--stop"]
+        subprocess.run(argv, capture_output=True, text=True, check=True)
+        process.communicate(timeout=30)
+        publish(two.there, "q", *[b"ping"] * 700)
+        published += 700
+    assert two.rows()["q"]["left"] == 0
+    assert len(drained(two.ours, "q")) >= published
+
+
 def asked(two: Two) -> dict[str, Any]:
     """How far it is, as the node says it."""
     found = http(two.ours.management_port, "GET", "burrowmq/import")
@@ -184,13 +262,17 @@ def test_it_is_slowed_stopped_and_gone_on_with(two: Two) -> None:
 def test_both_sides_are_killed(two: Two) -> None:
     bodies = [b"alike"] * 4000 + [b"%d" % number for number in range(4000)]
     publish(two.there, "q", *bodies)
-    process = subprocess.Popen(two.argv("--rate", "4000"), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        two.argv("--rate", "4000", "--no-publishers"), stdout=subprocess.PIPE, text=True
+    )
     wait_for(two, lambda told: told["moved"] >= 2000)
     two.ours.kill()
     process.communicate(timeout=30)
     assert process.returncode == 69
     two.ours.start()
-    process = subprocess.Popen(two.argv("--rate", "4000"), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        two.argv("--rate", "4000", "--no-publishers"), stdout=subprocess.PIPE, text=True
+    )
     wait_for(two, lambda told: told["moved"] >= 4000)
     two.there.kill()
     two.there.start()
@@ -200,7 +282,10 @@ def test_both_sides_are_killed(two: Two) -> None:
     assert drained(two.there, "q") == []
 
 
-def test_a_batch_that_was_written_down_and_not_stored_is_not_taken_for_stored(two: Two) -> None:
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_a_batch_that_was_written_down_and_not_stored_is_not_taken_for_stored(
+    two: Two, is_copied: bool
+) -> None:
     """Killed between the two; a killed node passes over some of a queue's numbers, so that those say nothing."""
     publish(two.ours, "q", b"mine")
     two.ours.kill()
@@ -210,12 +295,17 @@ def test_a_batch_that_was_written_down_and_not_stored_is_not_taken_for_stored(tw
     directory = two.ours.data_dir / "import" / f"127.0.0.1_{two.there.amqp_port}"
     directory.mkdir(parents=True)
     name = b"/\0q"
-    journal = Journal(directory / f"{crc32(name):08x}{crc32(name[::-1]):08x}.journal", "/", "q")
+    (made_ms,) = [each["made_ms"] for each in rows_of(two.ours, "queue")]
+    path = directory / f"{crc32(name):08x}{crc32(name[::-1]):08x}.journal"
+    journal = Journal(path, "/", "q", made_ms)
     journal.open()
     journal.begin(50)
+    if not is_copied:
+        journal.move()
     journal.intend(bytes(20 * SIZE), base=1)
     journal.close()
     row = two.rows()["q"]
+    assert row["reason"] == ""
     assert (row["there"], row["moved"], row["here"], row["again"]) == (50, 50, 51, 0)
     assert [body for _, _, body in drained(two.ours, "q")] == [b"mine", *bodies]
 

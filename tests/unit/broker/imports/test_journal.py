@@ -11,8 +11,8 @@ from burrowmq.broker.imports.journal import Journal
 from burrowmq.broker.imports.recognise import SIZE
 
 
-def opened(path: Path) -> Journal:
-    journal = Journal(path, "/", "q")
+def opened(path: Path, made_ms: int = 1) -> Journal:
+    journal = Journal(path, "/", "q", made_ms)
     journal.open()
     return journal
 
@@ -41,6 +41,34 @@ def test_it_is_read_again(tmp_path: Path) -> None:
     again = opened(tmp_path / "j")
     assert (again.there, again.count, again.base, again.last) == (10, 5, 103, 2)
     assert again.known == digests(0, 5)
+
+
+def test_it_belongs_to_the_queue_that_was_there_when_it_began(tmp_path: Path) -> None:
+    journal = begun(tmp_path / "j")
+    journal.intend(digests(0, 3), 100)
+    journal.move()
+    assert opened(tmp_path / "j").count == 3
+    other = opened(tmp_path / "j", made_ms=2)
+    assert (other.there, other.count, other.is_moving, other.known) == (-1, 0, False, b"")
+    other.begin(7)
+    other.intend(digests(8, 1), 0)
+    again = opened(tmp_path / "j", made_ms=2)
+    assert (again.there, again.count) == (7, 1)
+
+
+def test_what_a_run_has_stored_and_what_is_moved_is_known(tmp_path: Path) -> None:
+    journal = begun(tmp_path / "j")
+    journal.intend(digests(0, 3), 100)
+    journal.stored(42)
+    again = opened(tmp_path / "j")
+    assert (again.stored_by, again.is_moving) == (42, False)
+    again.move()
+    again.move()
+    again.intend(digests(3, 1), 103)
+    third = opened(tmp_path / "j")
+    assert (third.stored_by, third.is_moving, third.count) == (0, True, 4)
+    third.forget()
+    assert opened(tmp_path / "j").there == -1
 
 
 @pytest.mark.parametrize("stored", [0, 1, 2])

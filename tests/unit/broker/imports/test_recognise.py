@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burrowmq.broker.imports.recognise import SIZE, digest, repeated
+from burrowmq.broker.imports import recognise
+from burrowmq.broker.imports.recognise import SIZE, digest, persistent_count
 from burrowmq.protocol.codec import join_address, load_message
 from burrowmq.protocol.properties import Properties, build
 
@@ -15,6 +16,70 @@ def stream(*names: str) -> bytes:
     return b"".join(
         name.lower().encode().ljust(SIZE - 1, b".") + bytes((name.isupper(),)) for name in names
     )
+
+
+def repeated(known: bytes, expected: int, seen: bytes) -> tuple[bytes, int]:
+    """Of a queue to which nobody publishes, as the operator says."""
+    return recognise.repeated(known, expected, seen, is_quiet=True)
+
+
+def live(known: bytes, expected: int, seen: bytes, again: bool | None = True) -> int:
+    """How many come again of a queue to which somebody may publish."""
+    redelivered = None if again is None else [again] * (len(seen) // SIZE)
+    return recognise.repeated(known, expected, seen, is_quiet=False, redelivered=redelivered)[1]
+
+
+def test_where_somebody_publishes_only_what_is_unmistakable_is_passed_over() -> None:
+    known = stream(*"ABCD")
+    assert live(known, 2, stream(*"CDXY")) == 2
+    assert live(known, 5, stream(*"CDXY")) == 2, "what was published since counts too"
+    assert live(known, 2, stream(*"CDXY"), again=None) == 2, "a broker that was started again"
+    assert live(known, 2, stream(*"CDXY"), again=False) == 0, "new ones that look like those"
+    assert live(known, 1, stream(*"CDXY")) == 0, "the counts say that fewer come again"
+
+
+def test_what_is_alike_is_stored_again_where_somebody_publishes() -> None:
+    assert live(stream(*"AAAA"), 2, stream(*"AAAA")) == 0
+    assert live(stream(*"ABAC"), 1, stream(*"CX")) == 1
+    assert live(stream(*"ACAC"), 2, stream(*"ACX")) == 0, "the two before may be the ones that came"
+    assert live(stream("A"), 1, stream("A"), again=False) == 0, "a new one like the only one so far"
+
+
+@given(st.lists(st.sampled_from("ABcde"), max_size=20))
+def test_persistent_ones_are_counted(names: list[str]) -> None:
+    assert persistent_count(stream(*names)) == sum(name.isupper() for name in names)
+
+
+@given(
+    there=st.integers(1, 30),
+    stored=st.integers(0, 30),
+    acked=st.integers(0, 30),
+    published=st.integers(0, 10),
+    kinds=st.integers(1, 40),
+    delivered=st.integers(0, 30),
+)
+def test_nothing_is_lost_while_somebody_publishes(
+    there: int, stored: int, acked: int, published: int, kinds: int, delivered: int
+) -> None:
+    """What is taken for known is never more than what is, for contents that come back after `kinds` messages."""
+    stored = min(stored, there)
+    acked = min(acked, stored)
+    delivered = max(stored, min(delivered, there))
+    names = [b"%d" % (number % kinds) for number in range(there + published)]
+    digests = [name.ljust(SIZE - 1, b".") + b"\1" for name in names]
+    seen = b"".join(digests[acked:])
+    again = [number < delivered for number in range(acked, there + published)]
+    _, count = recognise.repeated(
+        b"".join(digests[:stored]),
+        stored + (there + published - acked) - there,
+        seen,
+        is_quiet=False,
+        redelivered=again,
+    )
+    first_again = kinds  # the first content that comes a second time is where nothing can tell it
+    if stored <= first_again - 1 or stored > first_again:
+        assert count <= stored - acked
+    assert count in (0, stored - acked) or stored == first_again
 
 
 def test_the_counts_say_it_where_messages_are_alike() -> None:

@@ -25,6 +25,9 @@ PATH = "/api/burrowmq/import"
         ({"uri": "amqp://h"}, "queues must be a list"),
         ({"uri": "amqp://h", "queues": [{"vhost": "/"}]}, "queues must be a list of objects"),
         ({"uri": "amqp://h", "queues": [], "rate": -1}, "rate must be a number"),
+        ({"uri": "amqp://h", "queues": [], "rate": float("nan")}, "rate must be a number"),
+        ({"uri": "amqp://h", "queues": [], "rate": 10**400}, "rate must be a number"),
+        ({"uri": "amqp://h", "queues": [], "rate": True}, "rate must be a number"),
         ({"uri": "http://h", "queues": []}, "unexpected_uri_scheme"),
         ({"uri": "amqp://", "queues": []}, "names no host"),
     ],
@@ -38,7 +41,7 @@ def test_what_makes_no_sense_is_refused(served: Served, body: dict[str, Any], re
 
 def test_one_at_a_time_and_it_waits_for_a_broker_that_is_down(served: Served) -> None:
     uri = f"amqp://guest:secret@127.0.0.1:{free_port()}"
-    body = {"uri": uri, "queues": [{"vhost": "/", "name": "q"}, {"vhost": "/", "name": "q"}]}
+    body = {"uri": uri, "queues": [{"vhost": "/", "name": "lazy"}] * 2}
     answer = served.api("POST", PATH, body)
     assert answer.status == 202
     assert "secret" not in str(answer.body)
@@ -48,6 +51,25 @@ def test_one_at_a_time_and_it_waits_for_a_broker_that_is_down(served: Served) ->
     stopped = served.api("DELETE", PATH)
     assert (stopped.status, stopped.body["state"]) == (200, "stopped")
     assert served.get(PATH)["state"] == "stopped"
+
+
+@pytest.mark.parametrize("host", ["h%00st", "h" * 300, "x%2F..%2F..", "%E2%82%AC"])
+def test_any_host_has_its_directory(served: Served, host: str) -> None:
+    body = {"uri": f"amqp://{host}", "queues": [{"vhost": "/", "name": "lazy"}]}
+    answer = served.api("POST", PATH, body)
+    assert answer.status == 202, answer
+    assert served.api("DELETE", PATH).body["state"] == "stopped"
+    (directory,) = (served.data_dir / "import").iterdir()
+    assert directory.name.startswith("host-")
+
+
+def test_one_that_cannot_begin_does_not_count_as_running(served: Served) -> None:
+    (served.data_dir / "import").write_text("in the way")
+    body = {"uri": "amqp://h", "queues": []}
+    for _ in range(2):
+        answer = served.api("POST", PATH, body)
+        assert (answer.status, "no import here" in answer.body["reason"]) == (500, True)
+    assert served.api("GET", PATH).status == 404
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:
