@@ -6,7 +6,7 @@ and management.
 
 from __future__ import annotations
 
-import platform
+import sys
 
 import burrowmq
 from burrowmq.protocol.table import FieldTable
@@ -36,7 +36,7 @@ def server_properties(cluster_name: str) -> FieldTable:
         "cluster_name": cluster_name,
         "copyright": "Copyright the BurrowMQ authors",
         "information": "BurrowMQ, licensed under the Apache License 2.0",
-        "platform": f"Python {platform.python_version()}",
+        "platform": f"Python {sys.version.split()[0]}",
         "product": "RabbitMQ",
         "version": RABBITMQ_VERSION,
         "burrowmq_version": VERSION,

@@ -8,10 +8,8 @@ Source: RabbitMQ's configuration guide, rabbit_env.erl, docker-entrypoint.sh of 
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -166,6 +164,8 @@ def _assignment(line: str) -> tuple[str, str] | None:
     match = _ASSIGNMENT.match(line)
     if match is None or _SHELL.search(match[2]):
         return None
+    import shlex  # noqa: PLC0415 - for a file that few have
+
     try:
         words = shlex.split(match[2], comments=True)
     except ValueError:
@@ -205,6 +205,8 @@ def remarks(environment: Environment) -> Iterator[str]:
         if name in IDLE:
             yield f"{where}{name} has no effect here: {IDLE[name]}"
         elif name not in _EVERY:
+            import difflib  # noqa: PLC0415 - for mistakes only
+
             # Others may mean it for something else (Kubernetes names services so): only near misses are told.
             nearest = difflib.get_close_matches(name, _EVERY, n=1, cutoff=0.88)
             if nearest:

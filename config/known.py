@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import cache
 
 from burrowmq.config.idle import AGREES, IDLE
 from burrowmq.config.tls import OLD_VERSIONS
@@ -47,21 +48,27 @@ def _expression(name: str) -> str:
     return escaped[:-2] + ".+" if escaped.endswith(r"\*") else escaped
 
 
-_REASONS = tuple(
-    (re.compile("|".join(f"(?:{_expression(name)})" for name in names.split())), reason)
-    for reason, names in IDLE
-)
-_AGREES = tuple((re.compile(_expression(name)), values) for name, values in AGREES.items())
+@cache  # few configurations have such a key, and to compile them all takes 8 ms
+def _reasons() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple(
+        (re.compile("|".join(f"(?:{_expression(name)})" for name in names.split())), reason)
+        for reason, names in IDLE
+    )
+
+
+@cache
+def _agreeing() -> tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]:
+    return tuple((re.compile(_expression(name)), values) for name, values in AGREES.items())
 
 
 def why_idle(key: str) -> str | None:
     """Return why a key of RabbitMQ's that we do not declare does nothing here; None for one that it does not have."""
-    return next((reason for form, reason in _REASONS if form.fullmatch(key)), None)
+    return next((reason for form, reason in _reasons() if form.fullmatch(key)), None)
 
 
 def agrees(key: str, value: str) -> bool:
     """Return whether this value of an idle key says what happens anyway."""
-    return any(value in values for form, values in _AGREES if form.fullmatch(key))
+    return any(value in values for form, values in _agreeing() if form.fullmatch(key))
 
 
 def why_not_here(key: str, value: str) -> str | None:

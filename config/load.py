@@ -10,7 +10,6 @@ every source is reported together. Source: RabbitMQ's configuration guide and ra
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +45,8 @@ class Invocation:
 
 def parse_argv(argv: Sequence[str], version: str = "") -> Invocation:
     """Return what the arguments after the program's name say; exits with status 2 on bad ones, 0 after --help."""
+    import argparse  # noqa: PLC0415 - an embedded broker has no command line
+
     parser = argparse.ArgumentParser(
         prog="burrowmq-server",
         description="An AMQP 0-9-1 broker that behaves as RabbitMQ 3.13 with classic queues."

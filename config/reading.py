@@ -8,7 +8,6 @@ Invariants: nothing is written; a setting is taken, named in a warning or a prob
 
 from __future__ import annotations
 
-import difflib
 import glob
 import os
 import re
@@ -284,6 +283,8 @@ class Reading:
         return next((each for form, each in self._wild if form.fullmatch(key)), None)
 
     def _unknown(self, setting: Setting) -> None:
+        import difflib  # noqa: PLC0415 - for mistakes only
+
         every = (*self._options, *example_names())
         nearest = difflib.get_close_matches(setting.key, every, n=_SUGGESTIONS, cutoff=0.6)
         # No guess for a name that is near nothing: `foo` is not a mistyped `log.console`.

@@ -40,7 +40,6 @@ class BaseBroker:
         try:
             found = settings(self._directory.path, port, config or {})
             self._settings = found._replace(is_own_directory=self._directory.is_own)
-            self._settings.loaded()
         except BaseException:
             self._directory.remove()
             raise

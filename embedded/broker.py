@@ -18,7 +18,6 @@ from typing import Protocol, Self, cast
 from burrowmq.embedded.base import BaseBroker
 from burrowmq.embedded.clock import Clock
 from burrowmq.embedded.errors import BrokerError
-from burrowmq.embedded.in_process import InProcess
 from burrowmq.embedded.in_thread import InThread
 from burrowmq.embedded.left_over import LEFT
 from burrowmq.embedded.served import ServedBroker
@@ -48,6 +47,8 @@ class Run(Protocol):
 def _kind_of_run(mode: str | None) -> Callable[[Settings], Run]:
     """What makes the runs of a broker. Raises BrokerError."""
     if mode == "process" or (mode is None and _are_threads_replaced()):
+        from burrowmq.embedded.in_process import InProcess  # noqa: PLC0415 - few want it
+
         return InProcess
     if mode not in (None, "thread"):
         raise BrokerError(f"mode is {mode!r}: give 'thread' or 'process'")
@@ -86,9 +87,6 @@ class Broker(BaseBroker):
         self._make_run = _kind_of_run(mode)
         super().__init__(data_dir, port, config, clock)
         self._run: Run | None = None
-        self._clock = Clock(
-            self._hands, lambda delta_ms: cast("int", self.ask("advance", delta_ms))
-        )
 
     @staticmethod
     def serve(
@@ -105,7 +103,10 @@ class Broker(BaseBroker):
     def clock(self) -> Clock:
         """Its clock, which is to be moved. Raises BrokerError unless it was made with clock="manual"."""
         self._hands.check()
-        return self._clock
+        return Clock(self._hands, self._advance)
+
+    def _advance(self, delta_ms: int) -> int:
+        return cast("int", self.ask("advance", delta_ms))
 
     # -- what a test wants of it --------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from functools import partial
 
 from burrowmq.broker.machine.collector import HostsCollector
 from burrowmq.broker.machine.reclaim import HostsAllocator
+from burrowmq.broker.node.dissolve import dissolve
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.node.server_process import Machine
@@ -33,18 +34,19 @@ EVERYTHING = Permission(configure=".*", write=".*", read=".*")
 class HostedNode:
     """A node, from its start to its end."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Raises BrokerError, for settings that are wrong."""
+    def __init__(self, settings: Settings, *, has_own_loop: bool) -> None:
+        """`has_own_loop`: nothing else runs on its loop, which ends with it."""
+        self._has_own_loop = has_own_loop
         self._settings = settings
-        self._loaded = settings.loaded()
         self._timeline = None if settings.now_ms is None else Timeline(settings.now_ms)
         self._node: Node | None = None
+        self._ended: RunningNode | None = None
         self.faults = DiskFaults()
         self.refusals = Refusals()
 
     async def start(self) -> int:
         """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
-        loaded = self._loaded
+        loaded = self._settings.loaded()
         node = Node(
             loaded.config,
             LogObserver(Sinks(())),
@@ -64,13 +66,19 @@ class HostedNode:
 
     def _machine(self) -> Machine:
         """What a node stands on in a process that is not its own."""
-        filesystem = FaultyFileSystem(self.faults)
+        settings = self._settings
+        filesystem = FaultyFileSystem(
+            self.faults, settings.data_dir if settings.is_own_directory else None
+        )
         return Machine(
             filesystem=filesystem,
             definitions_at=partial(FaultyDefinitionStore, self.faults, filesystem),
             collector=HostsCollector(),
             allocator=HostsAllocator(),
             end=None,
+            # Room for a full disk is of no use in a directory that goes, and takes 4 ms and 16 MB of memory in a tmpfs.
+            has_ballast=not settings.is_own_directory,
+            may_block_at_end=self._has_own_loop,
             is_shared=True,
             stop_grace_s=STOP_GRACE_S,
             timeline=self._timeline,
@@ -107,16 +115,26 @@ class HostedNode:
 
     async def stop(self) -> bool:
         """Stop it cleanly; False when the store could not be closed so."""
-        node, self._node = self._node, None
-        self.faults.clear()
+        node = self._leave()
         return node is None or await node.stop()
 
     async def kill(self) -> None:
         """End it as if its process were killed."""
-        node, self._node = self._node, None
-        self.faults.clear()
+        node = self._leave()
         if node is not None:
             await node.kill()
+
+    def _leave(self) -> Node | None:
+        node, self._node = self._node, None
+        self.faults.clear()
+        self._ended = None if node is None else node.running
+        return node
+
+    def dissolve(self) -> None:
+        """Let go of all that it was. Its loop has seen the end of it, and calls nothing of it any more."""
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            dissolve(ended)
 
     @property
     def timeline(self) -> Timeline:

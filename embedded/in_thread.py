@@ -25,7 +25,7 @@ class InThread:
     """One run of a node, from its start to its end."""
 
     def __init__(self, settings: Settings) -> None:
-        self._node = HostedNode(settings)
+        self._node = HostedNode(settings, has_own_loop=True)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="burrowmq", daemon=True)
 
@@ -78,3 +78,4 @@ class InThread:
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
+        self._node.dissolve()

@@ -41,7 +41,7 @@ class ServedBroker(BaseBroker):
 
     async def start(self) -> Self:
         """Start it; a port that the system chose stays the same from then on. Raises BrokerError."""
-        node = HostedNode(self._next_run())
+        node = HostedNode(self._next_run(), has_own_loop=False)
         self._started(await node.start())
         self._node = node
         LEFT.add(self)

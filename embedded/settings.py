@@ -38,21 +38,17 @@ class Settings(NamedTuple):
     port: int
     user: str
     password: str
-    keys: Mapping[str, str]
+    checked: Loaded
+    """The configuration, whatever the port."""
     is_own_directory: bool = False
     """Whether the directory goes with the broker."""
     now_ms: int | None = None
     """What time it is where the clock is moved by hand, None where it is the machine's."""
 
     def loaded(self) -> Loaded:
-        """The configuration. Raises BrokerError."""
-        own = OWN | {"default_user": self.user, "default_pass": self.password}
-        try:
-            found = load(None, {}, [*(own | dict(self.keys)).items()], self.data_dir)
-        except ConfigError as error:
-            raise BrokerError("; ".join(str(each) for each in error.problems)) from error
+        """The configuration, with the port."""
         listeners = (Endpoint(HOST, self.port),)
-        return replace(found, config=replace(found.config, listeners=listeners))
+        return replace(self.checked, config=replace(self.checked.config, listeners=listeners))
 
 
 def settings(data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, object]) -> Settings:
@@ -67,7 +63,13 @@ def settings(data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, obj
     texts = {key: _text(value) for key, value in keys.items()}
     user = texts.get("default_user", "embedded")
     password = texts.get("default_pass", secrets.token_urlsafe(16))
-    return Settings(os.fspath(data_dir), port, user, password, texts)
+    where = os.fspath(data_dir)
+    own = OWN | {"default_user": user, "default_pass": password}
+    try:
+        checked = load(None, {}, [*(own | texts).items()], where)
+    except ConfigError as error:
+        raise BrokerError("; ".join(str(each) for each in error.problems)) from error
+    return Settings(where, port, user, password, checked)
 
 
 def _text(value: object) -> str:

@@ -118,6 +118,7 @@ class Engine:
         self._faulty: dict[int, set[str]] = {}  # open queues with the kinds of their faults
         self._writer: Writer | None = None
         self._backend: Backend | None = None
+        self._remains: list[object] = []  # of what was closed
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -145,6 +146,7 @@ class Engine:
         """
         writer, self._writer = self._writer, None
         backend, self._backend = self._backend, None
+        self._remains = [part for part in (backend, writer) if part is not None]
         # The loop may still be ending connections in its own thread: what they stage from here on is not written.
         commit, self._collecting = self._collecting, StagedCommit(self.epoch + 1)
         logs = list(self._logs.values())
@@ -166,6 +168,11 @@ class Engine:
         if self._backend is not None:
             self._backend.abandon()
         self.close()
+
+    def take_remains(self) -> list[object]:
+        """Give what `close` left of the disk side, once: for whoever takes a node apart (`broker.node.dissolve`)."""
+        remains, self._remains = self._remains, []
+        return remains
 
     def idle(self) -> None:
         """Inline mode: do what the disk thread does when it is idle. Nothing where there are threads."""

@@ -21,7 +21,6 @@ Source: mallinfo2(3), malloc_trim(3), mallopt(3) (M_MMAP_THRESHOLD: "dynamic").
 
 from __future__ import annotations
 
-import ctypes
 from typing import Protocol
 
 WORTH_BYTES = 4 << 20
@@ -46,35 +45,32 @@ class Allocator(Protocol):
         """Return unused memory to the system, by whole pages."""
 
 
-class _Mallinfo2(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            [
-                "arena",
-                "ordblks",
-                "smblks",
-                "hblks",
-                "hblkhd",
-                "usmblks",
-                "fsmblks",
-                "uordblks",
-                "fordblks",
-                "keepcost",
-            ]
-        )
-    ]
+_MALLINFO2 = (
+    "arena",
+    "ordblks",
+    "smblks",
+    "hblks",
+    "hblkhd",
+    "usmblks",
+    "fsmblks",
+    "uordblks",
+    "fordblks",
+    "keepcost",
+)
 
 
 class CLibrary:
     """glibc from 2.33 on; with another C library nothing is known, and nothing done."""
 
     def __init__(self) -> None:
+        import ctypes  # noqa: PLC0415 - a process that is somebody else's has no use for it
+
         library = ctypes.CDLL(None)
         self._mallinfo2 = getattr(library, "mallinfo2", None)
         self._malloc_trim = getattr(library, "malloc_trim", None)
         if self._mallinfo2 is not None:
-            self._mallinfo2.restype = _Mallinfo2
+            fields = [(name, ctypes.c_size_t) for name in _MALLINFO2]
+            self._mallinfo2.restype = type("Mallinfo2", (ctypes.Structure,), {"_fields_": fields})
         bytes(LARGEST_OF_A_TURN)  # freed at once: the thresholds follow it, and it is never touched
 
     def unused_bytes(self) -> int:

@@ -32,7 +32,7 @@ from burrowmq.storage.types import StoreOptions
 BALLAST_BYTES = 16 * 1024 * 1024
 
 
-def store(config: StoreConfig, open_files: int) -> StoreOptions:
+def store(config: StoreConfig, open_files: int, *, has_ballast: bool = True) -> StoreOptions:
     """The storage engine's; `open_files` is what the process may spare for it."""
     return StoreOptions(
         confirm=config.confirm,
@@ -48,7 +48,7 @@ def store(config: StoreConfig, open_files: int) -> StoreOptions:
         scrub_period_s=config.scrub_period_ms / 1000,
         scrub_bytes_per_s=config.scrub_rate_limit_bytes,
         open_files=open_files,
-        ballast_bytes=BALLAST_BYTES,
+        ballast_bytes=BALLAST_BYTES if has_ballast else 0,
     )
 
 

@@ -155,7 +155,9 @@ class RunningNode:
         return Engine(
             config.data_dir,
             machine.filesystem,
-            options.store(config.store, resources.store_files_max()),
+            options.store(
+                config.store, resources.store_files_max(), has_ballast=machine.has_ballast
+            ),
             self.observer,
             load_message,
             machine.definitions_at,
@@ -472,6 +474,9 @@ class RunningNode:
 
     async def _beside_loop(self, call: Callable[[], None]) -> None:
         """Make a call that blocks. When the interpreter ends there are no new threads for it: it is made here then."""
+        if self.process.machine.may_block_at_end:
+            call()
+            return
         try:
             job = self._loop.run_in_executor(None, call)
         except RuntimeError:

@@ -56,6 +56,10 @@ class Machine:
     """A clock that is moved by hand, by which deadlines go; None: they go by the real one."""
     stop_grace_s: float = 3.0
     """For how long a clean stop waits for clients to close their connections."""
+    has_ballast: bool = True
+    """Whether the store reserves room for the day on which its disk is full."""
+    may_block_at_end: bool = False
+    """The loop has nothing else to do when the node ends: the store is closed on it, not in a thread beside it."""
     is_shared: bool = False
     """The process is somebody else's, who has a use for its time: the loop does not pause between turns."""
 

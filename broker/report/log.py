@@ -1,15 +1,17 @@
 """The observers' structlog implementation: lines for people (plain) or programs (JSON).
 
 One method per event, constant names, fixed keys (connection, channel, vhost, queue, user). Never per message, never
-bodies or passwords. Called on the loop, and by the store from its threads: structlog's loggers are safe there.
+bodies or passwords. Called on the loop, and by the store from its threads: structlog's loggers are safe there. It is
+loaded with the first sink: a node that logs nowhere (`burrowmq.Broker`) starts without it.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import structlog
+if TYPE_CHECKING:
+    import structlog
 
 LEVELS = {
     "debug": 10, "info": 20, "notice": 20, "warning": 30, "error": 40, "critical": 50,
@@ -39,6 +41,8 @@ def _plain(value: object) -> str:
 
 def make_logger(level: str = "info", fmt: str = "plain", stream: TextIO | None = None) -> Any:
     """A logger of that level; `fmt` is plain or json. Cheap: no global structlog configuration."""
+    import structlog  # noqa: PLC0415 - see above
+
     renderer: Any = structlog.processors.JSONRenderer() if fmt == "json" else _console
     return structlog.wrap_logger(
         structlog.PrintLogger(stream or sys.stderr),
@@ -54,7 +58,9 @@ def make_logger(level: str = "info", fmt: str = "plain", stream: TextIO | None =
 
 
 def _drop(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    raise structlog.DropEvent
+    from structlog import DropEvent  # noqa: PLC0415 - see above
+
+    raise DropEvent
 
 
 class LogObserver:

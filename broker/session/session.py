@@ -127,9 +127,7 @@ class Session:
         self.settled: set[int] | None = None
         self._demands: dict[int, set[int]] = {}  # by epoch: those that are collected and in flight
         self.connected_at_ms = context.scheduler.wall_ms()
-        self._was_answered = False
-        self._has_failed = False
-        self._is_closing = False
+        self._was_answered = self._has_failed = self._is_closing = False
         self._held = HeldInput()
         self._unread: list[Event] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -593,6 +591,7 @@ class Session:
             self.context.observer.connection_closed(
                 self.name, self.user.name, self.vhost_name, reason
             )
+        self._handlers.clear()  # they refer to this, which would stay until the collector comes by
 
 
 def _unknown(channel: Channel, method: Method) -> None:

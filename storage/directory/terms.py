@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import errno
 import json
-import uuid
+import secrets
+import struct
 import zlib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -29,6 +30,7 @@ TERMS_FILE = "terms"
 CLEAN_FILE = "CLEAN"
 SEGMENT_MARGIN = 64
 _RESERVED = 4096
+_IDENTITY_BYTES = 16
 _MAGIC = b"BQT1"
 # How the sync of a directory fails that this process cannot have made a name in.
 _NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL})
@@ -104,7 +106,7 @@ def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions)
             raise StoreRefused(f"{data_dir} has a store but no {STORE_FILE}: restore that file")
         filesystem.mkdir(data_dir)
         _hold_on_to(filesystem, data_dir)
-        recorded = RecordedStore(path, uuid.uuid4().bytes, limits)
+        recorded = RecordedStore(path, secrets.token_bytes(_IDENTITY_BYTES), limits)
         reserve_segments(filesystem, recorded)
         return recorded
     recorded = read_recorded(filesystem, data_dir)
@@ -132,18 +134,18 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
     path = f"{data_dir}/{STORE_FILE}"
     try:
         text = json.loads(filesystem.read_file(path))
-        identity = uuid.UUID(hex=text["identity"])
+        (identity,) = struct.unpack(f"{_IDENTITY_BYTES}s", bytes.fromhex(text["identity"]))
         limits = {name: int(text[name]) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
         version, ceiling = int(text["format"]), int(text["segment_ceiling"])
         taking_over = version < NAMED_LEVELS or bool(text.get("taking_over"))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, struct.error) as error:
         raise StoreRefused(f"{path} cannot be read: {error}; restore that file") from error
     if not 1 <= version <= FORMAT:
         raise UnknownFormat(
             f"{path}: format {version} is not known, this version knows {FORMAT}: start the version that wrote it"
         )
     has_log = version >= WITH_LOG
-    return RecordedStore(path, identity.bytes, limits, ceiling, ceiling, taking_over, has_log)
+    return RecordedStore(path, identity, limits, ceiling, ceiling, taking_over, has_log)
 
 
 def _limits_text(data_dir: str, found: dict[str, int], wanted: dict[str, int]) -> str:

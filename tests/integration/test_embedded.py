@@ -1,13 +1,16 @@
 """`burrowmq.Broker`, with pika in the same process.
 
-Covers: embedded/broker.py, embedded/directory.py, embedded/errors.py, embedded/in_thread.py, embedded/settings.py
+Covers: embedded/broker.py, broker/node/dissolve.py, embedded/directory.py, embedded/errors.py, embedded/in_thread.py
+Covers: embedded/settings.py
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import threading
+import weakref
 from pathlib import Path
 
 import pika
@@ -61,6 +64,33 @@ def test_nothing_of_it_is_left() -> None:
         broker.stop()
     assert threading.active_count() == threads
     assert descriptors() == files
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_its_memory_goes_with_it_and_does_not_wait_for_the_collector(end: str) -> None:
+    """Of hundreds of starts dozens would lie there at a time, each with its loop and its messages."""
+    gc.collect()
+    gc.disable()
+    try:
+        broker = Broker(clock="manual").start()
+        broker.clock.advance(1)
+        publish(broker, b"x" * 100)
+        node = broker._run._node  # type: ignore[union-attr]
+        running = node.running
+        parts = [
+            weakref.ref(each)
+            for each in (
+                broker, broker._run, broker._run._loop, node, running, running.engine,  # type: ignore[union-attr]
+                running.scheduler, running.engine._writer, running.vhosts["/"], *running.sessions,
+            )
+        ]  # fmt: skip
+        del node, running
+        getattr(broker, end)()
+        broker.stop()
+        del broker
+        assert [part() for part in parts] == [None] * len(parts)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("end", ["restart", "kill"])
