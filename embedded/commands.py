@@ -28,7 +28,9 @@ from burrowmq.storage import real_time as time
 
 Row = dict[str, Any]
 MESSAGES_MAX = 10_000
-"""So many messages of a queue are shown at most; a snapshot has no more of one either."""
+"""So many messages of a queue are shown at most."""
+SNAPSHOT_MAX = 100_000
+"""A virtual host with a queue that has more is refused a snapshot."""
 BROWSE_S = 10.0
 _POLL_S = 0.001
 
@@ -93,31 +95,41 @@ def _queue(node: HostedNode, vhost: str, name: str) -> Queue:
 
 async def messages(node: HostedNode, vhost: str, queue_name: str) -> list[Row]:
     """What a queue has, in its order: ready messages, and those that consumers have and did not ack."""
-    queue = _queue(node, vhost, queue_name)
-    found = [(each, False) for each in await ready(queue)]
-    found += [(each, True) for each in snapshots.unacked(node.running, queue)]
-    found.sort(key=lambda each: (-each[0].level, each[0].seq))
+    found = await _Look(node, _queue(node, vhost, queue_name), MESSAGES_MAX).found()
     return [
         row(seen.message, redelivered=seen.redelivered, unacked=is_unacked)
         for seen, is_unacked in found[:MESSAGES_MAX]
     ]
 
 
-async def ready(queue: Queue) -> list[Seen]:
-    """The ready messages of a queue. Raises BrokerError when its disk does not give them."""
-    if not queue.ready_count:
-        return []
-    done: asyncio.Future[list[Seen]] = asyncio.get_running_loop().create_future()
+class _Look:
+    """What a queue had at one moment, that of the construction: consumers may go on meanwhile."""
 
-    def on_done(seen: list[Seen]) -> None:
-        if not done.done():
-            done.set_result(seen)
+    def __init__(self, node: HostedNode, queue: Queue, limit: int) -> None:
+        self._name = queue.name
+        self._unacked = snapshots.unacked(node.running, queue)
+        self._ready: asyncio.Future[list[Seen]] = asyncio.get_running_loop().create_future()
+        if queue.ready_count:
+            browse(queue, limit, self._on_ready)
+        else:
+            self._on_ready([])
 
-    browse(queue, MESSAGES_MAX, on_done)
-    try:
-        return await asyncio.wait_for(done, BROWSE_S)
-    except TimeoutError as error:
-        raise BrokerError(f"the messages of queue {queue.name!r} cannot be read") from error
+    def _on_ready(self, seen: list[Seen]) -> None:
+        if not self._ready.done():
+            self._ready.set_result(seen)
+
+    async def found(self) -> list[tuple[Seen, bool]]:
+        """Each message once, in the order of delivery, and whether a consumer had it.
+
+        Raises: BrokerError, when the queue's disk does not give them.
+        """
+        try:
+            ready = await asyncio.wait_for(self._ready, BROWSE_S)
+        except TimeoutError as error:
+            raise BrokerError(f"the messages of queue {self._name!r} cannot be read") from error
+        by_place = {(-each.level, each.seq): (each, False) for each in ready}
+        by_place |= {(-each.level, each.seq): (each, True) for each in self._unacked}
+        return [by_place[place] for place in sorted(by_place)]
 
 
 def row(message: Message, *, redelivered: bool = False, unacked: bool = False) -> Row:
@@ -172,11 +184,19 @@ async def snapshot(node: HostedNode, vhost: str) -> snapshots.Snapshot:
     """What is in a virtual host now."""
     await settle(node.running)
     owner, now_ms = _vhost(node, vhost), node.running.scheduler.deadline_ms()
-    found = {}
-    for queue in snapshots.lasting(owner):
-        unacked = snapshots.unacked(node.running, queue)
-        found[queue.name] = snapshots.contents(await ready(queue), unacked, now_ms)
-    return snapshots.take(owner, found)
+    queues = list(snapshots.lasting(owner))
+    for queue in queues:
+        count = queue.ready_count + queue.unacked_count
+        if count > SNAPSHOT_MAX:
+            raise BrokerError(
+                f"queue {queue.name!r} has {count} messages: a snapshot keeps {SNAPSHOT_MAX} of one"
+            )
+    # All of it as it is now: what is read later was noted now.
+    looks = {queue.name: _Look(node, queue, SNAPSHOT_MAX) for queue in queues}
+    taken = snapshots.take(owner, queues)
+    for name, look in looks.items():
+        taken.messages[name] = [snapshots.kept(each, now_ms) for each, _ in await look.found()]
+    return taken
 
 
 async def restore(node: HostedNode, vhost: str, taken: snapshots.Snapshot) -> None:

@@ -7,11 +7,12 @@ consumers have are in it as ready ones. Those with a deadline keep the time that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from burrowmq.broker import inspect
+from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.browse import Seen
@@ -42,7 +43,7 @@ class Snapshot(NamedTuple):
     exchanges: list[ExchangeDeclaration]
     queues: list[QueueDeclaration]
     bindings: list[Edge]
-    messages: Mapping[str, list[Kept]]
+    messages: dict[str, list[Kept]]
 
 
 def lasting(vhost: Vhost) -> Iterator[Queue]:
@@ -72,13 +73,8 @@ def unacked(running: RunningNode, queue: Queue) -> list[Seen]:
     return found
 
 
-def contents(ready: list[Seen], handed_out: list[Seen], now_ms: int) -> list[Kept]:
-    """The messages of a queue in their order."""
-    found = sorted([*ready, *handed_out], key=lambda each: (each.level, each.seq))
-    return [_kept(each, now_ms) for each in found]
-
-
-def _kept(seen: Seen, now_ms: int) -> Kept:
+def kept(seen: Seen, now_ms: int) -> Kept:
+    """A message as a snapshot has it."""
     message = seen.message
     return Kept(
         seen.level,
@@ -92,9 +88,8 @@ def _kept(seen: Seen, now_ms: int) -> Kept:
     )
 
 
-def take(vhost: Vhost, messages: Mapping[str, list[Kept]]) -> Snapshot:
-    """Everything but the messages, which were read before."""
-    queues = [queue for queue in lasting(vhost) if queue.name in messages]
+def take(vhost: Vhost, queues: Sequence[Queue]) -> Snapshot:
+    """Everything but the messages, which are read later."""
     names = {queue.name for queue in queues}
     exchanges = [each for each in vhost.exchanges.values() if each.name not in BUILT_IN]
     return Snapshot(
@@ -119,18 +114,22 @@ def take(vhost: Vhost, messages: Mapping[str, list[Kept]]) -> Snapshot:
             for each in queues
         ],
         [
-            Edge(
-                binding.source.name,
-                binding.destination_kind,
-                binding.destination.name,
-                binding.routing_key,
-                binding.arguments,
-            )
-            for kind, targets in (("queue", names), ("exchange", {e.name for e in exchanges}))
+            _edge(binding)
+            for kind, targets in (("queue", names), ("exchange", list(vhost.exchanges)))
             for target in targets
             for binding in vhost.bindings_to(kind, target)  # type: ignore[arg-type]  # one of the two
         ],
-        dict(messages),
+        {},
+    )
+
+
+def _edge(binding: Binding) -> Edge:
+    return Edge(
+        binding.source.name,
+        binding.destination_kind,
+        binding.destination.name,
+        binding.routing_key,
+        binding.arguments,
     )
 
 
@@ -141,6 +140,9 @@ def empty(vhost: Vhost) -> None:
     for exchange in list(vhost.exchanges.values()):
         if exchange.name not in BUILT_IN and exchange.name in vhost.exchanges:
             vhost.delete_exchange(exchange)
+    for name in vhost.exchanges:  # those that are always there may be bound to each other
+        for binding in list(vhost.bindings_to("exchange", name)):
+            vhost.unbind(_edge(binding))
 
 
 def put_back(vhost: Vhost, taken: Snapshot, now_ms: int) -> None:

@@ -9,12 +9,13 @@ import contextlib
 import errno
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pika
 import pytest
 
-from burrowmq.embedded import Broker, BrokerError, VirtualHost
+from burrowmq.embedded import Broker, BrokerError, VirtualHost, commands
 
 PERSISTENT = pika.DeliveryMode.Persistent
 
@@ -170,6 +171,66 @@ def test_a_virtual_host_is_put_back_as_it_was(
     assert len(vhost.messages("q")) == 6
     broker.clock.advance(0.001)
     assert vhost.messages("q") == []
+
+
+def test_bindings_to_exchanges_that_are_always_there_are_put_back_and_later_ones_are_not(
+    vhost: VirtualHost, channel: Any
+) -> None:
+    channel.exchange_declare("in", "fanout")
+    channel.exchange_bind("amq.fanout", "in")
+    channel.queue_declare("q")
+    channel.queue_bind("q", "amq.fanout")
+    taken = vhost.snapshot()
+    channel.exchange_unbind("amq.fanout", "in")
+    channel.exchange_bind("amq.fanout", "amq.direct", "later")
+    vhost.restore(taken)
+    with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+        there = connection.channel()
+        there.confirm_delivery()
+        there.basic_publish("in", "", b"as it was")
+        there.basic_publish("amq.direct", "later", b"bound later")
+    assert [each.body for each in vhost.messages("q")] == [b"as it was"]
+
+
+def test_a_snapshot_has_all_of_a_queue_or_is_refused(
+    vhost: VirtualHost, channel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel.queue_declare("q", durable=True)
+    for number in range(4):
+        publish(channel, b"%d" % number)
+    monkeypatch.setattr(commands, "MESSAGES_MAX", 3)
+    assert len(vhost.messages("q")) == 3
+    assert len(vhost.snapshot().messages["q"]) == 4
+    monkeypatch.setattr(commands, "SNAPSHOT_MAX", 3)
+    with pytest.raises(BrokerError, match="queue 'q' has 4 messages: a snapshot keeps 3 of one"):
+        vhost.snapshot()
+
+
+@pytest.mark.slow
+def test_each_message_is_shown_once_while_consumers_work(vhost: VirtualHost, channel: Any) -> None:
+    """A lazy queue is read from the disk, with two levels: messages change hands meanwhile."""
+    channel.queue_declare(
+        "q", durable=True, arguments={"x-queue-mode": "lazy", "x-max-priority": 1}
+    )
+    plain = channel.connection.channel()
+    bodies = [b"%04d" % number + bytes(6_000) for number in range(600)]
+    for number, body in enumerate(bodies):
+        properties = pika.BasicProperties(delivery_mode=2, priority=number % 2)
+        plain.basic_publish("", "q", body, properties)
+    vhost.wait_for("q", len(bodies))
+    consumer = channel.connection.channel()
+    consumer.basic_qos(prefetch_count=50)
+    held: list[int] = []
+    consumer.basic_consume("q", lambda _, method, __, ___: held.append(method.delivery_tag))
+    with ThreadPoolExecutor(1) as looking:
+        for _ in range(8):
+            shown = looking.submit(vhost.messages, "q")
+            while not shown.done():
+                channel.connection.process_data_events(0)
+                while len(held) > 40:
+                    consumer.basic_nack(held.pop(0))
+            seen = [each.body[:4] for each in shown.result()]
+            assert sorted(seen) == [body[:4] for body in bodies]
 
 
 def test_what_was_put_back_is_durable_as_it_was(vhost: VirtualHost, channel: Any) -> None:
