@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self, cast
 
@@ -21,7 +22,7 @@ from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.in_thread import InThread
 from burrowmq.embedded.left_over import LEFT
 from burrowmq.embedded.served import ServedBroker
-from burrowmq.embedded.settings import Settings
+from burrowmq.embedded.settings import PlainMessage, Recorded, Settings
 from burrowmq.embedded.vhost import VirtualHost
 
 
@@ -87,6 +88,7 @@ class Broker(BaseBroker):
         self._make_run = _kind_of_run(mode)
         super().__init__(data_dir, port, config, clock)
         self._run: Run | None = None
+        self._recorded: dict[str, Sequence[PlainMessage]] = {}
 
     @staticmethod
     def serve(
@@ -114,6 +116,16 @@ class Broker(BaseBroker):
         """A virtual host of that name, to be made by `with` and deleted at its end."""
         return VirtualHost(self, name)
 
+    def add_vhost(self, name: str) -> None:
+        """Make a virtual host in which publishes are recorded. Raises BrokerError."""
+        self.ask("add_vhost", name)
+        self._recorded[name] = ()
+
+    def delete_vhost(self, name: str) -> None:
+        """Delete a virtual host with all that is in it; its connections end. Raises BrokerError."""
+        self.ask("delete_vhost", name)
+        self._recorded.pop(name, None)
+
     def block(self) -> None:
         """Block connections that publish, as when memory is short, until `heal`. Raises BrokerError."""
         self.ask("block", True)
@@ -135,7 +147,7 @@ class Broker(BaseBroker):
     def start(self) -> Self:
         """Start it; a port that the system chose stays the same from then on. Raises BrokerError."""
         __tracebackhide__ = True
-        run = self._make_run(self._next_run())
+        run = self._make_run(self._next_run()._replace(recorded=self._recorded))
         self._started(run.start())
         self._run = run
         LEFT.add(self)
@@ -159,6 +171,8 @@ class Broker(BaseBroker):
     def restart(self) -> None:
         """Stop it cleanly and start it again, on the same port and directory. Raises BrokerError."""
         run = self._running()
+        with suppress(BrokerError):  # its store has failed: what was recorded goes with it
+            self._recorded.update(cast("Recorded", run.ask("recorded")))
         self._ended()
         run.stop()
         self.start()
@@ -171,6 +185,7 @@ class Broker(BaseBroker):
         """
         run = self._running()
         self._ended()
+        self._recorded = dict.fromkeys(self._recorded, ())
         run.kill()
 
     def end(self) -> None:

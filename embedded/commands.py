@@ -22,6 +22,7 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.embedded import snapshots
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.hosted_node import EVERYTHING, HostedNode
+from burrowmq.embedded.settings import Recorded
 from burrowmq.protocol.codec import Message, split_address
 from burrowmq.protocol.properties import Properties, body, decode
 from burrowmq.storage import real_time as time
@@ -51,7 +52,7 @@ async def add_vhost(node: HostedNode, name: str) -> None:
         raise BrokerError(f"there is a virtual host {name!r} already")
     if not name or len(name.encode()) > 255:
         raise BrokerError(f"{name!r} is no name for a virtual host")
-    vhost = definitions.create_vhost(
+    definitions.create_vhost(
         name,
         running.vhosts,
         running.make_new_vhost,
@@ -59,7 +60,7 @@ async def add_vhost(node: HostedNode, name: str) -> None:
         running.vhost_made,
     )
     running.auth.set_permission(name, node.user, EVERYTHING)
-    vhost.tracer = Recorder(vhost, running.name, running.scheduler)
+    node.record(running, name)
     running.scheduler.touch()
 
 
@@ -177,6 +178,15 @@ async def published(node: HostedNode, vhost: str, exchange: str) -> list[Row]:
     return [row(each) for each in recorder.of(exchange.encode("utf-8", "surrogateescape"))]
 
 
+async def recorded(node: HostedNode) -> Recorded:
+    """What is recorded of the virtual hosts of which something is, for the broker's next run."""
+    return {
+        name: [snapshots.plain(each) for each in vhost.tracer.all()]
+        for name, vhost in node.running.vhosts.items()
+        if isinstance(vhost.tracer, Recorder)
+    }
+
+
 # -- as it was ------------------------------------------------------------------------------------------------------
 
 
@@ -273,6 +283,7 @@ COMMANDS: dict[str, Command] = {
         messages,
         nack_next,
         published,
+        recorded,
         restore,
         slow_disk,
         snapshot,

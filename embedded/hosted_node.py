@@ -8,6 +8,7 @@ The process stays the caller's: no signal handler is set, its garbage collector 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from functools import partial
 
 from burrowmq.broker.machine.collector import HostsCollector
@@ -20,10 +21,12 @@ from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import Sinks
 from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.turn.timeline import Timeline
+from burrowmq.broker.vhost.recorder import Recorder
 from burrowmq.embedded.disk_faults import DiskFaults, FaultyDefinitionStore, FaultyFileSystem
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.refusals import Refusals
 from burrowmq.embedded.settings import Settings
+from burrowmq.protocol.codec import Message
 from burrowmq.storage.errors import StorageError
 
 STOP_GRACE_S = 0.05
@@ -91,7 +94,15 @@ class HostedNode:
         auth.set_tags(user, ("administrator",))
         for vhost in running.vhosts:
             auth.set_permission(vhost, user, EVERYTHING)
+        for name, before in self._settings.recorded.items():
+            self.record(running, name, [Message(*each) for each in before])
         running.scheduler.touch()
+
+    def record(self, running: RunningNode, name: str, before: Sequence[Message] = ()) -> None:
+        """Record what is published in a virtual host; nothing happens where that is gone."""
+        vhost = running.vhosts.get(name)
+        if vhost is not None:
+            vhost.tracer = Recorder(vhost, running.name, running.scheduler, before)
 
     @property
     def user(self) -> str:

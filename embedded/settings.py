@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load
@@ -31,6 +31,12 @@ OWN = {
 }
 
 
+PlainMessage: TypeAlias = tuple[bytes, bytes, int, int, int, int]
+"""Address, content, size, flags, channel, frame_max: see `snapshots.plain`."""
+Recorded: TypeAlias = Mapping[str, Sequence[PlainMessage]]
+"""What was published, by virtual host."""
+
+
 class Settings(NamedTuple):
     """What one run is asked for; `port` of 0: one that is free."""
 
@@ -40,6 +46,8 @@ class Settings(NamedTuple):
     password: str
     checked: Loaded
     """The configuration, whatever the port."""
+    recorded: Recorded
+    """The virtual hosts in which publishes are recorded, with those of earlier runs."""
     is_own_directory: bool = False
     """Whether the directory goes with the broker."""
     now_ms: int | None = None
@@ -69,7 +77,7 @@ def settings(data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, obj
         checked = load(None, {}, [*(own | texts).items()], where)
     except ConfigError as error:
         raise BrokerError("; ".join(str(each) for each in error.problems)) from error
-    return Settings(where, port, user, password, checked)
+    return Settings(where, port, user, password, checked, {})
 
 
 def _text(value: object) -> str:

@@ -19,6 +19,7 @@ from burrowmq.broker.queue.browse import Seen
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.vhost.vhost import Edge, Vhost
+from burrowmq.embedded.settings import PlainMessage
 from burrowmq.protocol.codec import Message
 
 BUILT_IN = {"", *(name for name, *_ in PREDECLARED)}
@@ -28,12 +29,7 @@ class Kept(NamedTuple):
     """A message; `left_ms` is what is left of its time, None when it has none to end."""
 
     level: int
-    address: bytes
-    raw: bytes
-    size: int
-    flags: int
-    channel: int
-    frame_max: int
+    message: PlainMessage
     left_ms: int | None
 
 
@@ -75,16 +71,19 @@ def unacked(running: RunningNode, queue: Queue) -> list[Seen]:
 
 def kept(seen: Seen, now_ms: int) -> Kept:
     """A message as a snapshot has it."""
-    message = seen.message
-    return Kept(
-        seen.level,
+    left_ms = seen.expiry_ms - now_ms if seen.expiry_ms else None
+    return Kept(seen.level, plain(seen.message), left_ms)
+
+
+def plain(message: Message) -> PlainMessage:
+    """What a message is made of: `Message(*plain(message))` is the same one, in another process too."""
+    return (
         message.address,
         message.raw,
         message.size,
         message.flags,
         message.channel,
         message.frame_max,
-        seen.expiry_ms - now_ms if seen.expiry_ms else None,
     )
 
 
@@ -155,10 +154,9 @@ def put_back(vhost: Vhost, taken: Snapshot, now_ms: int) -> None:
         vhost.bind(edge)
     for name, messages in taken.messages.items():
         queue = vhost.queues[name]
-        for kept in messages:
-            _, address, raw, size, flags, channel, frame_max, left_ms = kept
-            message = Message(address, raw, size, flags, channel, frame_max)
+        for level, parts, left_ms in messages:
+            message = Message(*parts)
             expiries = None if left_ms is None else [now_ms + left_ms]
-            level = queue.levels[min(kept.level, len(queue.levels) - 1)]
+            order = queue.levels[min(level, len(queue.levels) - 1)]
             queue.counts.published(1)
-            queue.arrivals.enqueue(level, [message], flags, size, expiries)
+            queue.arrivals.enqueue(order, [message], message.flags, message.size, expiries)

@@ -104,6 +104,27 @@ def test_what_clients_published_is_remembered_by_exchange(vhost: VirtualHost, ch
         vhost.published("orders")
 
 
+@pytest.mark.parametrize("mode", ["thread", pytest.param("process", marks=pytest.mark.slow)])
+def test_what_was_published_is_remembered_over_a_restart_and_recorded_after_a_kill(
+    mode: str,
+) -> None:
+    def publish_one(vhost: VirtualHost, body: bytes) -> None:
+        with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+            own = connection.channel()
+            own.confirm_delivery()
+            own.basic_publish("amq.topic", "k", body)
+
+    with Broker(mode=mode) as broker, broker.vhost("own") as vhost:
+        publish_one(vhost, b"before")
+        vhost.restart()
+        publish_one(vhost, b"after")
+        assert [each.body for each in vhost.published("amq.topic")] == [b"before", b"after"]
+        broker.kill()
+        broker.start()
+        publish_one(vhost, b"later")
+        assert [each.body for each in vhost.published("amq.topic")] == [b"later"]
+
+
 def test_waiting_for_messages(vhost: VirtualHost, channel: Any) -> None:
     channel.queue_declare("q", durable=True)
     publish(channel, b"one")

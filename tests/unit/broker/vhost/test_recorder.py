@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pika import spec
 
 from burrowmq.broker.vhost import recorder
@@ -45,3 +46,15 @@ def test_the_oldest_are_forgotten(monkeypatch: Any) -> None:
     _, client, found = recording()
     client.send(*[publish_bytes(1, "", "q", b"%d" % n) for n in range(4)])
     assert bodies(found.of(b"")) == [b"2", b"3"]
+
+
+def test_what_is_remembered_has_a_limit_in_octets_and_may_begin_with_what_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench, client, found = recording()
+    client.send(*[publish_bytes(1, "", "q", b"%d" % n * 100) for n in range(4)])
+    bench.run()
+    assert len(found.all()) == 4
+    monkeypatch.setattr(recorder, "RECORDED_BYTES", 250)
+    again = Recorder(bench.vhost, "rabbit@here", bench.scheduler, found.all())
+    assert bodies(again.all()) == [b"2" * 100, b"3" * 100]
