@@ -31,6 +31,7 @@ collect_ignore = (
         "test_jobs.py",
         "test_documented.py",
         "test_notebook.py",
+        "test_connect.py",
         "test_submit.py",
         "test_traffic.py",
     ]
