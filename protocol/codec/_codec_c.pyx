@@ -69,6 +69,7 @@ cdef class HotCodec:
     cdef bytes _address
     cdef uint16_t _channel
     cdef uint16_t _slow_channel
+    cdef int64_t _slow_left
 
     def __init__(self, uint32_t frame_max):
         self.frame_max = frame_max
@@ -79,8 +80,10 @@ cdef class HotCodec:
         self._is_broken = False
         self._address = b""
         self._channel = 0
-        # The channel of the last publish that went out as Frames, until one makes a run there again.
+        # The channel of the last publish that went out as Frames, until its content is whole; how much of the body
+        # is to come, -1 while the header is.
         self._slow_channel = 0
+        self._slow_left = -1
 
     @property
     def buffered(self):
@@ -99,6 +102,7 @@ cdef class HotCodec:
             ):
                 data = self._large.unwind(events) + data[self._large.used :]
                 self._slow_channel = self._large.channel
+                self._slow_left = <int64_t>self._large.left
                 self._large = None
             elif self._large.left:
                 return events
@@ -164,6 +168,7 @@ cdef class HotCodec:
                     if after == WAIT and channel != self._slow_channel:
                         return pos
                     self._slow_channel = channel
+                    self._slow_left = -1
                 elif length == 13 and (
                     ids == (60 << 16 | METHOD_ACK)
                     or ids == (60 << 16 | METHOD_REJECT)
@@ -174,6 +179,8 @@ cdef class HotCodec:
                     )
                     pos = end
                     continue
+            elif channel and channel == self._slow_channel:
+                self._follow(data + pos, length)
             self._run = None
             self._acks = None
             events.append(
@@ -184,6 +191,18 @@ cdef class HotCodec:
                 )
             )
             pos = end
+
+    cdef int _follow(self, const uint8_t *frame, uint32_t length) noexcept:
+        """A frame of the channel whose content is put together elsewhere: with the last one, it is as it was before."""
+        if frame[0] == 2 and length >= 12 and self._slow_left < 0:
+            self._slow_left = <int64_t>u64(frame + 11)
+        elif frame[0] == 3 and self._slow_left > 0:
+            self._slow_left -= length
+        else:
+            return 0
+        if self._slow_left == 0:
+            self._slow_channel = 0
+        return 0
 
     cdef int _acknowledge(
         self, uint64_t tag, uint8_t bits, uint16_t channel, uint8_t method, list events

@@ -134,8 +134,10 @@ class HotCodec:
         self._is_broken = False
         self._run: PublishRun | None = None
         self._acks: AckRun | None = None
-        # The channel of the last publish that went out as Frames, until one makes a run there again.
+        # The channel of the last publish that went out as Frames, until its content is whole; how much of the body
+        # is to come, -1 while the header is.
         self._slow_channel = 0
+        self._slow_left = -1
         # The last publish, and what its successor is compared with.
         self._method = b""
         self._address = b""
@@ -164,7 +166,7 @@ class HotCodec:
         if large is not None:
             if not large.take(data, 0):
                 data = large.unwind(events) + data[large.used :]
-                self._slow_channel = large.channel
+                self._slow_channel, self._slow_left = large.channel, large.left
             elif large.left:
                 return events
             else:
@@ -217,14 +219,27 @@ class HotCodec:
                     # the peer waits to hear of.
                     if after == _WAIT and channel != self._slow_channel:
                         return pos
-                    self._slow_channel = channel
+                    self._slow_channel, self._slow_left = channel, -1
                 elif length == 13 and channel and (method := _SETTLEMENTS.get(ids)):
                     self._acknowledge(data, pos + 11, channel, method, events)
                     pos = end
                     continue
+            elif channel and channel == self._slow_channel:
+                self._follow(data, pos, frame_type, length)
             self._run = self._acks = None
             events.append(Frame(frame_type, channel, data[pos + 7 : end - 1]))
             pos = end
+
+    def _follow(self, data: bytes, pos: int, frame_type: int, length: int) -> None:
+        """A frame of the channel whose content is put together elsewhere: with the last one, it is as it was before."""
+        if frame_type == 2 and length >= 12 and self._slow_left < 0:
+            self._slow_left = int.from_bytes(data[pos + 11 : pos + 19], "big")
+        elif frame_type == 3 and self._slow_left > 0:
+            self._slow_left -= length
+        else:
+            return
+        if not self._slow_left:
+            self._slow_channel = 0
 
     def _break(self, events: list[CodecEvent], bad: BadFrame, size: int) -> int:
         self._is_broken = True
