@@ -4,7 +4,8 @@ Owns no state. `steps` reads counters that the broker keeps anyway, gives them t
 and to its `History` (the past of what there is room for), and yields every few milliseconds, so that whoever drives it
 can let the loop go on: the server between two timers, tests by hand. Nothing here is called per message, and nothing
 waits. What is counted in a virtual host is counted on its channels and connections; closed ones have left theirs in
-`Vhost.past`.
+`Vhost.past`. Connections on which nothing has moved are passed over (`answers.still`), once there are more objects than
+have a history.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import process
 from burrowmq.management.answers import rates as keys
 from burrowmq.management.answers.rates import Rates
+from burrowmq.management.answers.still import Seen
 from burrowmq.management.history import history as kinds
 from burrowmq.management.history.history import (
     CHURN,
@@ -34,7 +36,8 @@ from burrowmq.management.history.history import (
 SLICE_S = 0.005
 # So many objects are read between two looks at the clock.
 CHUNK = 50
-# To pass over a dormant queue is a hundredth of that.
+# To pass over a connection that has been still is a tenth of that, over a dormant queue a hundredth.
+STILL_CHUNK = 500
 DORMANT_CHUNK = 5000
 
 # The node's counters by RabbitMQ's names.
@@ -69,6 +72,8 @@ of_node = attrgetter(*(MESSAGE_COUNTERS[name] for name in (*FINE, *COUNTED)))
 
 Values = tuple[int, ...]
 Sampled = tuple[Kind, Hashable, Values]
+# What a virtual host's connections add to its figures, while there are none.
+NOTHING: Values = (0,) * (len(FINE) + len(COUNTED) + len(OCTETS))
 EMPTY_QUEUE: Values = (0,) * len(kinds.QUEUE.columns)
 
 
@@ -78,7 +83,7 @@ def steps(node: RunningNode, rates: Rates, now_ms: int) -> Iterator[None]:
     rates.begin(now_ms)
     history.begin(now_ms)
     deadline = time.perf_counter() + SLICE_S
-    for count, sampled in enumerate(_everything(node, history)):
+    for count, sampled in enumerate(_everything(node, rates)):
         if sampled is not None:
             kind, key, values = sampled
             # Of a channel even the first sample tells since when it has been idle.
@@ -93,14 +98,14 @@ def steps(node: RunningNode, rates: Rates, now_ms: int) -> Iterator[None]:
     yield
 
 
-def _everything(node: RunningNode, history: History) -> Iterator[Sampled | None]:
+def _everything(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
     """What there is, each once; None now and then while there is nothing to sample."""
-    sums: dict[Vhost, Values] = {
+    history = rates.history
+    past: dict[Vhost, Values] = {
         vhost: (*of_channel(vhost.past), *(getattr(vhost.past, name) for name in OCTETS))
         for vhost in node.vhosts.values()
     }
-    for session in list(node.sessions):
-        yield from _connection(session, sums)
+    yield from _connections(node, rates)
     ready = unacked = 0
     for vhost in list(node.vhosts.values()):
         vhost_ready = vhost_unacked = 0
@@ -123,7 +128,7 @@ def _everything(node: RunningNode, history: History) -> Iterator[Sampled | None]
         ready += vhost_ready
         unacked += vhost_unacked
         lengths = (vhost_ready + vhost_unacked, vhost_ready, vhost_unacked)
-        found = sums.get(vhost, (0,) * (len(FINE) + len(COUNTED) + len(OCTETS)))
+        found = tuple(map(add, past.get(vhost, NOTHING), rates.still.sums.get(vhost, NOTHING)))
         values = (*_with_sum(found[: -len(OCTETS)], len(FINE)), *found[-len(OCTETS) :])
         yield kinds.VHOST, keys.vhost_key(vhost.name), (*lengths, *values)
     for key in history.unsampled(kinds.QUEUE):
@@ -149,21 +154,48 @@ def _awake(queues: Sequence[Queue], history: History) -> Iterator[Queue | None]:
         yield None
 
 
-def _connection(session: Session, sums: dict[Vhost, Values]) -> Iterator[Sampled]:
-    """A connection and its channels; what they count is added to their virtual host's."""
+def _connections(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
+    """Those that something has happened to, with their channels; of the others those that have a history."""
+    still, history = rates.still, rates.history
+    sessions = list(node.sessions)
+    for count, session in enumerate(sessions):
+        if not history.has_room:
+            wire = session.wire
+            octets = None if wire is None else (wire.bytes_received, wire.bytes_sent)
+            known = still.keys(session, octets)
+            if known is not None and rates.keep(known):
+                history.note_refused()
+                if count % STILL_CHUNK == 0:
+                    yield None
+                continue
+        yield from _connection(session, rates)
+    still.keep(sessions, node.vhosts.values())
+    for kind in (kinds.CONNECTION, kinds.CHANNEL):
+        for key in history.unsampled(kind):
+            values = rates.kept(key)
+            if values is not None:
+                yield kind, key, values
+
+
+def _connection(session: Session, rates: Rates) -> Iterator[Sampled]:
+    """A connection and its channels."""
     wire = session.wire
-    octets = (0, 0) if wire is None else (wire.bytes_received, wire.bytes_sent)
+    octets = None if wire is None else (wire.bytes_received, wire.bytes_sent)
     vhost = None if session.entered is None else session.entered.vhost
-    found = (0,) * (len(FINE) + len(COUNTED))
+    found = NOTHING[: -len(OCTETS)]
+    known: list[Hashable] = []
     for channel in list(session.channels.values()):
         counters = of_channel(channel.metrics)
         found = tuple(map(add, found, counters))
-        name = f"{session.name} ({channel.number})"
-        yield kinds.CHANNEL, keys.channel_key(name), _with_sum(counters, len(FINE))
+        key = keys.channel_key(f"{session.name} ({channel.number})")
+        known.append(key)
+        yield kinds.CHANNEL, key, _with_sum(counters, len(FINE))
     if vhost is not None:
-        if vhost in sums:
-            sums[vhost] = tuple(map(add, sums[vhost], (*found, *octets)))
-        yield kinds.CONNECTION, keys.connection_key(session.name), octets
+        key = keys.connection_key(session.name)
+        known.append(key)
+        moved = octets or (0, 0)
+        rates.still.note(session, Seen(octets, tuple(known), vhost, (*found, *moved)))
+        yield kinds.CONNECTION, key, moved
 
 
 def _with_sum(counters: Values, at: int) -> Values:

@@ -29,6 +29,7 @@ from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
 from burrowmq.storage import real_time as time
 
 LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+IDLE_INTERVALS = 10
 
 
 class SystemEntropy:
@@ -229,9 +230,14 @@ class LoopScheduler:
 
     # -- lag ----------------------------------------------------------------------------------------------------
 
-    def watch_lag(self, interval_s: float = 0.05) -> None:
-        """Measure from now on how late timers run, which shows how long anything has kept the loop busy."""
-        due = time.monotonic() + interval_s
+    def watch_lag(self, interval_s: float = 0.05, intervals: int = 1) -> None:
+        """Measure from now on how late timers run, which shows how long anything has kept the loop busy.
+
+        While no turn comes, it measures `IDLE_INTERVALS` times more rarely: an idle node is to sleep.
+        """
+        delay_s = interval_s * intervals
+        due = time.monotonic() + delay_s
+        turns = self.turns
 
         def sample() -> None:
             lag = max(0.0, time.monotonic() - due)
@@ -240,6 +246,6 @@ class LoopScheduler:
                 (i for i, edge in enumerate(LAG_BUCKETS_S) if lag <= edge), len(LAG_BUCKETS_S)
             )
             self.lag_counts[bucket] += 1
-            self.watch_lag(interval_s)
+            self.watch_lag(interval_s, 1 if self.turns != turns else IDLE_INTERVALS)
 
-        self.call_later(interval_s, sample)
+        self.call_later(delay_s, sample)

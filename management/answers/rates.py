@@ -4,7 +4,7 @@ State: the two last samples of each object that has anything to count, by a key 
 since when it has been the same, and the `History` of
 those whose past is kept. `management.sampling` adds a round of samples every `collect_statistics_interval`; a reader
 gets the slope between the two. What is no longer sampled is forgotten. Invariant: memory is two small arrays a key
-(about 300 bytes). Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
+(about 300 bytes), and one of keys a connection (`still`). Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from functools import cache
 from typing import Any
 
+from burrowmq.management.answers.still import Still
 from burrowmq.management.history.history import History
 
 Columns = tuple[str, ...]
@@ -58,6 +59,7 @@ class Rates:
 
     def __init__(self, history: History | None = None) -> None:
         self.history = history or History()
+        self.still = Still()
         self._current: dict[Hashable, Sample] = {}
         self._previous: dict[Hashable, Sample] = {}
         self._pending: dict[Hashable, Sample] = {}
@@ -79,6 +81,21 @@ class Rates:
         else:
             self._pending[key] = (columns, row, self._times_ms[0])
 
+    def keep(self, keys: tuple[Hashable, ...]) -> bool:
+        """Nothing has happened to these since the last round; False when one of them was not in it."""
+        current, pending = self._current, self._pending
+        for key in keys:
+            before = current.get(key)
+            if before is None:
+                return False
+            pending[key] = before
+        return True
+
+    def kept(self, key: Hashable) -> tuple[int, ...] | None:
+        """An object's figures in this round as far as it is, None if it is not in it."""
+        found = self._pending.get(key)
+        return None if found is None else tuple(found[1])
+
     def end(self) -> None:
         """The round is complete; an object that was not in it is forgotten with the next one."""
         self._previous, self._current, self._pending = self._current, self._pending, {}
@@ -88,6 +105,7 @@ class Rates:
     def clear(self) -> None:
         """Forget everything: the counters begin anew."""
         self._previous, self._current, self._pending = {}, {}, {}
+        self.still.clear()
         self.derived.clear()
         self.history.clear()
 

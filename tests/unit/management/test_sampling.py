@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,12 @@ from pika import spec
 
 from burrowmq.broker import inspect
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.session.session import Session
 from burrowmq.management import sampling
 from burrowmq.management.answers import rates as keys
 from burrowmq.management.answers.rates import Rates
 from burrowmq.management.history import history as kinds
+from tests.support.bench.client import LOCAL
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish, small_world
 from tests.support.wire_client import method_bytes
@@ -109,10 +113,54 @@ def test_dormant_queues_are_passed_over_but_for_those_that_have_a_history(
         owner.declare_queue(QueueDeclaration(name=f"idle{number}"))
     sample(bench, rates, 0)
     rates.history.begin(5000)
-    read = [each for each in sampling._everything(bench.node, rates.history) if each is not None]
+    read = [each for each in sampling._everything(bench.node, rates) if each is not None]
     assert len({key for kind, key, _ in read if kind is kinds.QUEUE}) < kinds.OBJECTS_MAX
     late = keys.queue_key("/", f"idle{kinds.OBJECTS_MAX + 10}")
     rates.history.look(kinds.QUEUE, late)
     sample(bench, rates, 10, 15)
     assert rates.history.rows(late, range(15000, 15001)) == [sampling.EMPTY_QUEUE]
     assert owner.queues["idle0"].is_dormant
+
+
+def test_connections_that_are_still_are_passed_over_and_yet_in_the_sample(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy, *idle = [bench.connect(1, peer=replace(LOCAL, port=port)) for port in range(6)]
+    read: list[str] = []
+    connection = sampling._connection
+
+    def noting(session: Session, rates: Rates) -> Iterator[sampling.Sampled]:
+        read.append(session.name)
+        return connection(session, rates)
+
+    monkeypatch.setattr(kinds, "OBJECTS_MAX", 3)  # two of them have a history
+    monkeypatch.setattr(sampling, "_connection", noting)
+    rates = Rates()
+    sample(bench, rates, 0, 5)
+    every = {session.name for session in bench.node.sessions}
+    assert len(every) == 7
+    read.clear()
+    publish(busy, "lazy", 10)
+    sample(bench, rates, 10)
+    assert read == [busy.session.name]
+    counters = inspect.vhost_counters(bench.node.vhosts["/"], bench.node.sessions)
+    row = rates.history.rows(keys.vhost_key("/"), range(10000, 10001))[0]
+    assert row is not None
+    for name, value in (("publish", 17), ("recv_oct", counters["recv_oct"])):
+        assert row[kinds.VHOST.columns.index(name)] == value
+    for client in idle:
+        channel = keys.channel_key(f"{client.session.name} (1)")
+        assert rates.changed_ms(channel) == 0
+        assert rates.changed_ms(keys.connection_key(client.session.name)) == 0
+    asked = keys.connection_key(idle[0].session.name)
+    rates.history.look(kinds.CONNECTION, asked)
+    sample(bench, rates, 15)
+    octets = (idle[0].bytes_received, idle[0].bytes_sent)
+    assert rates.history.rows(asked, range(15000, 15001)) == [octets]
+    idle[1].session.lost("gone")
+    sample(bench, rates, 20, 25)
+    assert rates.changed_ms(keys.connection_key(idle[1].session.name)) is None
+    counters = inspect.vhost_counters(bench.node.vhosts["/"], bench.node.sessions)
+    row = rates.history.rows(keys.vhost_key("/"), range(25000, 25001))[0]
+    assert row is not None
+    assert row[kinds.VHOST.columns.index("recv_oct")] == counters["recv_oct"]
