@@ -1,7 +1,8 @@
 """Length limits equal a list model that takes one message after the other: what is ready, what died, in which order.
 
 Publishes come as whole reads, with keys that alternate, in a transaction or with confirms; the disk answers late. After
-each of them no more is ready than the model says.
+each of them no more is ready than the model says. The same is done with a store in memory and with both backends of the
+real one, and by both codecs, since the tests run at both speeds.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pika import BasicProperties, spec
 
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.rules.policy import Policy
+from burrowmq.config.store import StoreConfig
 from tests.support.bench.broker import BrokerBench
+from tests.support.bench.node import NodeBench
 from tests.support.wire_client import method_bytes, publish_bytes
 
 NO_LIMIT = 1 << 60
+REASONS = ("maxlen", "expired", "rejected")
 
 
 @dataclass
@@ -99,11 +104,16 @@ steps = st.lists(
 class World:
     """A broker with the queue `q` under limits; its dead letters go to `dead`, another key's messages to `other`."""
 
-    def __init__(self, model: Model, mode: str, how: str, **options: Any) -> None:
+    def __init__(
+        self, bench: BrokerBench | NodeBench, model: Model, mode: str, how: str, **options: Any
+    ) -> None:
+        self.bench = bench
         self.model = model
         self.mode = mode
         self.persistent = options["persistent"]
-        self.bench = BrokerBench(default_mode=options["default_mode"], answers_later=True)
+        node = bench if isinstance(bench, BrokerBench) else bench.node
+        self.vhost, self.metrics = node.vhosts["/"], node.metrics
+        self.died_before = {reason: self.died(reason) for reason in REASONS}
         limits: dict[str, Any] = {"x-overflow": model.overflow}
         if model.max_length != NO_LIMIT:
             limits["x-max-length"] = model.max_length
@@ -122,7 +132,7 @@ class World:
         else:
             definition = {name[2:]: value for name, value in limits.items()}
             policy = Policy(name="p", pattern="^q$", apply_to="queues", definition=definition)
-            parameters.set_policy(self.bench.vhost, policy)
+            parameters.set_policy(self.vhost, policy)
         for name, given_arguments in (("q", arguments), ("other", {}), ("dead", {})):
             self.bench.queue(name, durable=True, arguments=given_arguments)
         self.client = self.bench.connect(1)
@@ -130,8 +140,26 @@ class World:
         if mode != "plain":
             method = spec.Confirm.Select() if mode == "confirm" else spec.Tx.Select()
             self.client.call(1, method)
-        self.queue = self.bench.vhost.queues["q"]
+        self.queue = self.vhost.queues["q"]
         self.tags: list[int] = []
+
+    def died(self, reason: str) -> int:
+        """How many messages of the node have died of it."""
+        return int(getattr(self.metrics, f"dead_lettered_{reason}"))
+
+    def end(self) -> None:
+        """Nothing of it stays in its node."""
+
+        def delete() -> None:
+            for name in ("q", "other", "dead"):
+                self.vhost.delete_queue(self.vhost.queues[name])
+            parameters.clear_policy(self.vhost, "p")
+
+        self.settle()
+        for client in (self.client, self.other):
+            client.lose()
+        self.bench.perform(delete)
+        self.settle()
 
     def publish(self, run: list[tuple[int, int, bool]]) -> None:
         data = []
@@ -151,6 +179,9 @@ class World:
 
     def settle(self) -> None:
         """The disk answers whatever it was asked, and syncs."""
+        if isinstance(self.bench, NodeBench):
+            self.bench.settle()
+            return
         self.bench.run()
         while self.bench.engine.reads or self.bench.engine.in_flight is not None:
             self.bench.engine.answer_reads()
@@ -176,41 +207,73 @@ class World:
         self.tags.clear()
 
 
+queues = {
+    "length": st.sampled_from([0, 1, 2, 5, NO_LIMIT]),
+    "size": st.sampled_from([0, 3, 9, NO_LIMIT]),
+    "overflow": st.sampled_from(["drop-head", "drop-head", "reject-publish", "reject-publish-dlx"]),
+    "has_priorities": st.booleans(),
+    "mode": st.sampled_from(["plain", "confirm", "tx"]),
+    "how": st.sampled_from(["argument", "policy"]),
+    "persistent": st.booleans(),
+    "queue_mode": st.sampled_from(["default", "lazy"]),
+    "version": st.sampled_from([1, 2]),
+}
+
+
 @settings(max_examples=100, deadline=None)
-@given(
-    steps,
-    st.sampled_from([0, 1, 2, 5, NO_LIMIT]),
-    st.sampled_from([0, 3, 9, NO_LIMIT]),
-    st.sampled_from(["drop-head", "drop-head", "reject-publish", "reject-publish-dlx"]),
-    st.booleans(),
-    st.sampled_from(["plain", "confirm", "tx"]),
-    st.sampled_from(["argument", "policy"]),
-    st.fixed_dictionaries(
-        {
-            "persistent": st.booleans(),
-            "default_mode": st.sampled_from(["bounded", "cached"]),
-            "queue_mode": st.sampled_from(["default", "lazy"]),
-            "version": st.sampled_from([1, 2]),
-        }
-    ),
-)
-def test_limits_equal_a_list(done, length, size, overflow, has_priorities, mode, how, options):
+@given(steps, st.sampled_from(["bounded", "cached"]), st.fixed_dictionaries(queues))
+def test_limits_equal_a_list(done, default_mode, options):
+    check(BrokerBench(default_mode=default_mode, answers_later=True), done, default_mode, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("has_disk_thread", "commit_log", "default_mode"),
+    [(False, True, "bounded"), (False, False, "cached"), (True, True, "cached"), (True, False, "bounded")],
+)  # fmt: skip
+def test_the_store_agrees_with_the_list(tmp_path, has_disk_thread, commit_log, default_mode):
+    """Both backends of the store, with and without the commit log: one node, in which worlds come and go."""
+    store = StoreConfig(default_mode=default_mode, commit_log=commit_log)
+    with NodeBench(tmp_path, has_disk_thread=has_disk_thread, store=store) as bench:
+
+        @settings(max_examples=25, deadline=None)
+        @given(steps, st.fixed_dictionaries(queues))
+        def agrees(done, options):
+            check(bench, done, default_mode, **options)
+
+        agrees()
+
+
+def check(
+    bench: BrokerBench | NodeBench, done: list[Any], default_mode: str, **options: Any
+) -> None:
+    """Do these steps to a queue and to its model, and compare them after each."""
+    length, size, overflow = options.pop("length"), options.pop("size"), options.pop("overflow")
+    mode, has_priorities = options.pop("mode"), options.pop("has_priorities")
     if overflow != "drop-head" and mode == "tx":
         mode = "confirm"  # a commit of which a part is refused closes the channel
     model = Model(length, size, overflow, has_priorities)
-    world = World(model, mode, how, **options)
+    world = World(bench, model, mode, options.pop("how"), **options)
     # Elsewhere what has expired goes when its head was looked at, of which the model knows nothing.
-    in_ram = (options["default_mode"], options["queue_mode"]) == ("cached", "default")
-    may_expire = in_ram and not has_priorities and size == NO_LIMIT
+    in_ram = (default_mode, options["queue_mode"]) == ("cached", "default")
+    try:
+        compare(world, done, may_expire=in_ram and not has_priorities and size == NO_LIMIT)
+    finally:
+        world.end()
+
+
+def compare(world: World, done: list[Any], *, may_expire: bool) -> None:
+    """Do the steps in both worlds."""
+    model, mode = world.model, world.mode
     for name, what in done:
         if name == "publish":
             run = [(priority, each, is_due and may_expire) for priority, each, is_due in what]
             if mode == "tx":
                 world.settle()  # a commit that waits holds the channel
             world.publish(run)
-            if overflow == "drop-head":
-                assert world.queue.ready_count <= length
-                assert world.queue.ready_bytes <= size
+            if model.overflow == "drop-head":
+                assert world.queue.ready_count <= model.max_length
+                assert world.queue.ready_bytes <= model.max_bytes
             assert (world.queue.ready_count, world.queue.ready_bytes) == (
                 len(model.ready),
                 model.size,
@@ -232,14 +295,13 @@ def test_limits_equal_a_list(done, length, size, overflow, has_priorities, mode,
             model.unacked.clear()
     world.settle()
     assert world.queue.ready_count == len(model.ready)
-    assert world.bench.vhost.queues["other"].ready_count == len(model.sent)
+    assert world.vhost.queues["other"].ready_count == len(model.sent)
     dead = [world.get("dead", no_ack=True) for _ in model.dead]
     assert dead == [number for _, number in model.dead]
     assert world.get("dead", no_ack=True) is None
-    metrics = world.bench.metrics
-    for reason in ("maxlen", "expired", "rejected"):
+    for reason in REASONS:
         died = sum(each == reason for each, _ in model.dead)
-        assert getattr(metrics, f"dead_lettered_{reason}") == died
+        assert world.died(reason) - world.died_before[reason] == died
     while model.ready:
         assert world.get("q", no_ack=True) == model.ready.pop(0)
         model.expire()

@@ -28,6 +28,7 @@ from burrowmq.broker.session.session import Session
 from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.units import Endpoint
 from burrowmq.storage.engine import Engine
+from burrowmq.storage.types import Post
 from tests.support.bench.client import LOCAL, Client
 from tests.support.bench.observer import RecordingObserver
 from tests.support.collector import IdleCollector
@@ -68,7 +69,15 @@ class NodeBench:
     It checks its invariants after each turn; `close` fails if one is broken.
     """
 
-    def __init__(self, data_dir: Path, port: int | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int | None = None,
+        *,
+        has_disk_thread: bool = False,
+        **options: Any,
+    ) -> None:
+        """Commits are applied at once in the loop's thread, or by the disk thread as in a real node."""
         self.loop = asyncio.new_event_loop()
         self.disk = SimFileSystem(strict=False)
         self.disk.free_bytes = (
@@ -91,7 +100,7 @@ class NodeBench:
         machine = Machine(
             filesystem=self.disk,
             definitions_at=self._open_store,
-            start_store=_start_inline,
+            start_store=_start_threads if has_disk_thread else _start_inline,
             measure=self.figures.measure,
             allocator=self.figures,
             collector=self.collector,
@@ -137,6 +146,16 @@ class NodeBench:
         for client in self.clients:
             if client.session.wire is not None:
                 client.lose()
+
+    def settle(self) -> None:
+        """Take turns until the disk has answered whatever it was asked."""
+
+        async def settled() -> None:
+            engine, scheduler = self.node.engine, self.node.scheduler
+            while not (engine.is_idle() and scheduler.is_quiet):  # noqa: ASYNC110 - a read tells its queue only
+                await asyncio.sleep(0)
+
+        self.loop.run_until_complete(asyncio.wait_for(settled(), TIMEOUT_S))
 
     def run_short_of_memory(self) -> None:
         """Use more than the watermark allows, and have the monitor look."""
@@ -194,6 +213,11 @@ class NodeBench:
             return self.node.vhosts[vhost].declare_queue(wanted, declaration.get("owner"))
 
         return self.perform(declare)
+
+
+def _start_threads(engine: Engine, post: Post) -> None:
+    """What is handed over is applied by the disk thread."""
+    engine.start(post)
 
 
 def _start_inline(engine: Engine, _: object) -> None:
