@@ -215,7 +215,13 @@ class Broker(BaseBroker):
             self._run.forget()
 
     def __enter__(self) -> Self:
-        return self.start()
+        __tracebackhide__ = True
+        try:
+            return self.start()
+        except BaseException:
+            if not self.is_running:
+                self.stop()  # nobody else will: there is no block to leave
+            raise
 
     def __exit__(
         self,

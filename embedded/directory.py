@@ -1,8 +1,10 @@
 """Where an embedded broker's files lie: a directory that somebody names, or one of its own that goes when it ends.
 
 A directory of its own lies in memory where there is a tmpfs (/dev/shm), so that a sync costs nothing, else where
-temporary files do. State: the path, and whether it is to go. The directory of a program that was killed stays, as any
-temporary file does.
+temporary files do. It goes with `remove`, with the last reference to this, or with the interpreter (`left_over`),
+whichever is first: also that of a broker which could not start, or was killed and never started again. State: the path,
+and whether it is to go. A forked child leaves it to the parent. The directory of a program that was killed stays, as
+any temporary file does.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 
 from burrowmq.embedded.errors import BrokerError
 
 IN_MEMORY = "/dev/shm"  # noqa: S108 - not a name in it: mkdtemp makes one
+OWN: weakref.WeakSet[Directory] = weakref.WeakSet()
+"""Those of this process that are to go."""
 
 
 class Directory:
@@ -29,8 +34,18 @@ class Directory:
             except OSError as error:
                 raise BrokerError(f"no directory can be made for the broker: {error}") from error
         self.path = os.path.abspath(os.fspath(path))
+        if self.is_own:
+            self._pid = os.getpid()
+            self._last = weakref.finalize(self, _remove, self.path, self._pid)
+            self._last.atexit = False  # brokers that are left running end first
+            OWN.add(self)
 
     def remove(self) -> None:
         """Remove it if it is the broker's own; harmless twice."""
-        if self.is_own:
-            shutil.rmtree(self.path, ignore_errors=True)
+        if self.is_own and self._last.detach() is not None:
+            _remove(self.path, self._pid)
+
+
+def _remove(path: str, pid: int) -> None:
+    if pid == os.getpid():
+        shutil.rmtree(path, ignore_errors=True)

@@ -7,6 +7,7 @@ The process stays the caller's: no signal handler is set, its garbage collector 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from functools import partial
@@ -58,6 +59,9 @@ class HostedNode:
         )
         try:
             await node.start()
+        except asyncio.CancelledError:
+            await node.stop()  # the start goes on without us; this waits for its end
+            raise
         except START_ERRORS as error:
             # The words say it all; who sees them has no command line.
             reason = reason_of(error).replace(" with --data-dir", "")

@@ -1,14 +1,17 @@
 """A node in a process of its own, which does as it is told over a socket pair and ends when that closes.
 
 The child is a new interpreter, not a fork, so that it has none of the caller's threads, loops or patched modules; it
-runs the node as `in_thread` does. State: the child and our end of the pair. One question at a time, by whatever thread.
-What goes wrong there comes back as the BrokerError that it is. `kill` is SIGKILL.
+runs the node as `in_thread` does. Questions have numbers: any thread may ask, and each has its answer as soon as it is
+there (`wait_for` may take long). Of the threads that wait for an answer one reads, and hands others theirs. State: the
+child, our end of the pair, the answers that nobody has taken yet. What goes wrong there comes back as the BrokerError
+that it is. `kill` is SIGKILL.
 
 The child's session is its own: what a terminal sends on Ctrl-C goes to the caller, who stops it.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -16,11 +19,12 @@ import socket
 import subprocess
 import sys
 import threading
-from multiprocessing.connection import Connection
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 from burrowmq.embedded.errors import BrokerError
-from burrowmq.embedded.in_thread import InThread
+from burrowmq.embedded.in_thread import ENDED, InThread
+from burrowmq.embedded.pipe import Pipe
 from burrowmq.embedded.settings import Settings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(sys.modules["burrowmq"].__file__ or "")))
@@ -37,15 +41,18 @@ class InProcess:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._asking = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
-        self._pipe: Connection | None = None
+        self._pipe: Pipe | None = None
+        self._numbers = itertools.count(1)
+        # Of these: the answers that are there, by number, who is to have one, whether somebody reads.
+        self._change = threading.Condition()
+        self._answers: dict[int, tuple[bool, Any]] = {}
+        self._asking: set[int] = set()
+        self._is_read = False
 
     def start(self) -> int:
         """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
         ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
-            os.set_blocking(end.fileno(), True)  # gevent's are not
         try:
             self._child = subprocess.Popen(  # noqa: S603 - see above
                 [sys.executable, "-c", CODE, str(theirs.fileno()), ROOT],
@@ -59,7 +66,7 @@ class InProcess:
             raise BrokerError(f"no process can be started for the broker: {error}") from error
         finally:
             theirs.close()
-        self._pipe = Connection(ours.detach())
+        self._pipe = Pipe(ours)
         try:
             port = self.ask("start", self._settings)
         except BaseException:
@@ -71,16 +78,39 @@ class InProcess:
     def ask(self, name: str, *arguments: object) -> object:
         """Have the child call a command of the node, and give what it gives. Raises BrokerError."""
         __tracebackhide__ = True
-        with self._asking:
-            assert self._pipe is not None, "it runs"
-            try:
-                self._pipe.send((name, arguments))
-                is_error, answer = self._pipe.recv()
-            except (EOFError, OSError) as error:
-                raise BrokerError(f"the broker's process has ended{self._status()}") from error
+        pipe, number = self._pipe, next(self._numbers)
+        if pipe is None:
+            raise BrokerError(ENDED)
+        self._asking.add(number)
+        try:
+            pipe.send((number, name, arguments))
+            is_error, answer = self._answer(pipe, number)
+        except (EOFError, OSError) as error:
+            raise BrokerError(f"the broker's process has ended{self._status()}") from error
+        finally:
+            self._asking.discard(number)
+            self._answers.pop(number, None)
         if is_error:
             raise BrokerError(answer)
         return answer
+
+    def _answer(self, pipe: Pipe, number: int) -> tuple[bool, Any]:
+        """Wait for an answer: somebody else may read it. Raises EOFError or OSError."""
+        while True:
+            with self._change:
+                while self._is_read and number not in self._answers:
+                    self._change.wait()
+                if number in self._answers:
+                    return self._answers[number]
+                self._is_read = True
+            try:
+                found, is_error, answer = cast("tuple[int, bool, Any]", pipe.receive())
+                if found in self._asking:  # who asked may have given up
+                    self._answers[found] = is_error, answer
+            finally:
+                with self._change:
+                    self._is_read = False
+                    self._change.notify_all()
 
     def _status(self) -> str:
         try:
@@ -118,26 +148,32 @@ class InProcess:
     def forget(self) -> None:
         """In a forked child: close our end of the pair, whose end is to tell the broker of the parent's."""
         if self._pipe is not None:
-            self._pipe.close()
+            self._pipe.forget()
 
 
 def serve(descriptor: int) -> None:
-    """What the child does: one command after the other, and a clean stop when who asked is gone."""
-    pipe = Connection(descriptor)
-    child = _Child()
+    """What the child does: answer, and stop cleanly when who asked is gone."""
+    end = socket.socket(fileno=descriptor)
+    end.setblocking(True)  # gevent's are not
+    pipe, child = Pipe(end), _Child()
+
+    def answer(number: int, name: str, arguments: tuple[Any, ...]) -> None:
+        try:
+            found = number, False, child.do(name, arguments)
+        except BrokerError as error:
+            found = number, True, str(error)
+        with suppress(OSError):  # who asked is gone
+            pipe.send(found)
+
     while True:
         try:
-            name, arguments = pipe.recv()
+            number, name, arguments = cast("tuple[int, str, tuple[Any, ...]]", pipe.receive())
         except (EOFError, OSError):
             break
-        try:
-            answer = False, child.do(name, arguments)
-        except BrokerError as error:
-            answer = True, str(error)
-        try:
-            pipe.send(answer)
-        except OSError:
-            break  # who asked is gone
+        if name in ("start", "stop"):
+            answer(number, name, arguments)
+        else:  # it may take long, and others ask meanwhile
+            threading.Thread(target=answer, args=(number, name, arguments), daemon=True).start()
         if name == "stop":
             break
     child.end()
@@ -154,15 +190,17 @@ class _Child:
         """Start, stop, or ask the node. Raises BrokerError."""
         if name == "start":
             (self._settings,) = arguments
-            run = InThread(self._settings)
-            port = run.start()
-            self._run = run
+            starting = InThread(self._settings)
+            port = starting.start()
+            self._run = starting
             return port
-        assert self._run is not None, "start comes first"
+        run = self._run
+        if run is None:  # it was stopped while this question was on its way
+            raise BrokerError(ENDED)
         if name != "stop":
-            return self._run.ask(name, *arguments)
-        ending, self._run = self._run, None
-        return ending.stop()
+            return run.ask(name, *arguments)
+        self._run = None
+        return run.stop()
 
     def end(self) -> None:
         """Nobody is there any more to tell this to stop: do so, and remove the directory if it was only lent."""

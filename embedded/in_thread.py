@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 import uvloop
@@ -19,6 +20,7 @@ from burrowmq.embedded.hosted_node import HostedNode
 from burrowmq.embedded.settings import Settings
 
 T = TypeVar("T")
+ENDED = "the broker has ended meanwhile"
 
 
 class InThread:
@@ -27,6 +29,8 @@ class InThread:
     def __init__(self, settings: Settings) -> None:
         self._node = HostedNode(settings, has_own_loop=True)
         self._loop = uvloop.new_event_loop()
+        self._entering = threading.Lock()
+        self._has_ended = False
         self._thread = threading.Thread(target=self._run, name="burrowmq", daemon=True)
 
     def start(self) -> int:
@@ -63,18 +67,33 @@ class InThread:
         self._node.forget()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        loop = self._loop
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+        # Somebody may still wait, for messages that will not come.
+        waiting = asyncio.all_tasks(loop)
+        for task in waiting:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*waiting, return_exceptions=True))
 
     def _call(self, step: Coroutine[Any, Any, T]) -> T:
         __tracebackhide__ = True  # pytest shows the line of the test, not those of the broker
+        with self._entering:
+            if self._has_ended:
+                step.close()
+                raise BrokerError(ENDED)
+            asked = asyncio.run_coroutine_threadsafe(step, self._loop)
         try:
-            return asyncio.run_coroutine_threadsafe(step, self._loop).result()
+            return asked.result()
+        except CancelledError:
+            raise BrokerError(ENDED) from None
         except BrokerError as error:
             raise BrokerError(str(error)) from None
 
     def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        with self._entering:
+            self._has_ended = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()

@@ -3,7 +3,7 @@
 In a forked child each lets go of what came along of sockets and locks, so that the parent alone decides when the port
 and the directory are free again. Its objects are kept there until the child ends: most own descriptors by number, and
 would close at some later time what has the same number by then. At the interpreter's end those that were left running
-are stopped. State owned: the brokers that run, in the order of their starts.
+are stopped, and directories go of which no broker runs any more. State owned: the brokers that run, in the order of their starts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import atexit
 import contextlib
 import os
 from typing import Protocol
+
+from burrowmq.embedded.directory import OWN
 
 
 class Running(Protocol):
@@ -52,6 +54,8 @@ class LeftOver:
         for broker in list(self._running):
             with contextlib.suppress(Exception):
                 broker.end()
+        for directory in list(OWN):
+            directory.remove()
 
 
 LEFT = LeftOver()

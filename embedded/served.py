@@ -10,10 +10,11 @@ the interpreter as one that was killed.
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from burrowmq.embedded.base import BaseBroker
 from burrowmq.embedded.clock import ServedClock
@@ -21,6 +22,8 @@ from burrowmq.embedded.commands import COMMANDS
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.hosted_node import HostedNode
 from burrowmq.embedded.left_over import LEFT
+
+T = TypeVar("T")
 
 
 class ServedBroker(BaseBroker):
@@ -55,7 +58,9 @@ class ServedBroker(BaseBroker):
         if self._pid != os.getpid():
             return  # a child that was forked: it is the parent's
         self._has_ended = True
-        node = self._ended()
+        await _through(self._stop(self._ended()))
+
+    async def _stop(self, node: HostedNode | None) -> None:
         try:
             if node is not None and not await node.stop():
                 raise BrokerError("the broker's store could not be closed cleanly")
@@ -66,14 +71,14 @@ class ServedBroker(BaseBroker):
         """Stop it cleanly and start it again, on the same port and directory. Raises BrokerError."""
         node = self._running()
         self._ended()
-        await node.stop()
+        await _through(node.stop())
         await self.start()
 
     async def kill(self) -> None:
         """End it as if its process were killed; `start` has it again. Raises BrokerError while it does not run."""
         node = self._running()
         self._ended()
-        await node.kill()
+        await _through(node.kill())
 
     def _ended(self) -> HostedNode | None:
         node, self._node = self._node, None
@@ -102,7 +107,12 @@ class ServedBroker(BaseBroker):
         return self.start().__await__()
 
     async def __aenter__(self) -> Self:
-        return await self.start()
+        try:
+            return await self.start()
+        except BaseException:
+            if not self.is_running:
+                await self.stop()  # nobody else will: there is no block to leave
+            raise
 
     async def __aexit__(
         self,
@@ -111,3 +121,8 @@ class ServedBroker(BaseBroker):
         traceback: TracebackType | None,
     ) -> None:
         await self.stop()
+
+
+async def _through(step: Coroutine[Any, Any, T]) -> T:
+    """What has begun to end is ended, also when who waits for it is cancelled."""
+    return await asyncio.shield(asyncio.ensure_future(step))

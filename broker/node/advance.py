@@ -38,6 +38,7 @@ async def advance(running: RunningNode, timeline: Timeline, delta_ms: int) -> No
 async def settle(running: RunningNode) -> None:
     """Wait until the broker has nothing left to do, commits included."""
     given_up = time.monotonic() + SETTLE_S
+    running.scheduler.touch()  # what is staged is handed over, whoever staged it
     while time.monotonic() < given_up:
         await _end_turns(running)
         if running.engine.is_idle() and running.scheduler.is_quiet:

@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pika
@@ -189,6 +190,36 @@ def test_a_directory_that_cannot_be_used_is_said_without_a_command_line(tmp_path
         denied.mkdir(mode=0o500)
         with pytest.raises(BrokerError, match=r"Permission denied.*give it to the user"):
             Broker(denied).start()
+
+
+def test_a_directory_of_its_own_goes_also_without_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as there:
+        with pytest.raises(BrokerError, match="cannot listen"), Broker(port=there.port):
+            pass
+        failed = Broker(port=there.port)
+        with pytest.raises(BrokerError, match="cannot listen"):
+            failed.start()
+    with failed:  # the port is free now
+        kept = failed.data_dir
+        failed.kill()
+        assert os.path.isdir(kept)
+    killed = Broker().start()
+    killed.kill()
+    left = [kept, killed.data_dir, Broker().data_dir]
+    del killed, failed
+    assert [os.path.exists(each) for each in left] == [False] * 3
+
+
+def test_who_waits_while_another_thread_ends_the_broker_is_told() -> None:
+    with Broker() as broker, broker.vhost("own") as vhost, ThreadPoolExecutor(1) as waiting:
+        with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+            connection.channel().queue_declare("q", durable=True)
+        asked = waiting.submit(vhost.wait_for, "q", 1, 30)
+        while not asked.running():
+            pass
+        broker.restart()
+        with pytest.raises(BrokerError, match=r"has ended meanwhile|does not run"):
+            asked.result(10)
 
 
 def test_stop_twice_and_use_after_the_stop() -> None:

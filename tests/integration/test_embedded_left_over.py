@@ -29,6 +29,18 @@ print(broker.data_dir)
 sys.exit(int(sys.argv[2]))
 """
 
+KILLED = """
+import burrowmq
+killed, failed, never = burrowmq.Broker().start(), burrowmq.Broker(), burrowmq.Broker()
+failed._settings = failed._settings._replace(port=killed.port)
+try:
+    failed.start()
+except burrowmq.BrokerError:
+    pass
+killed.kill()
+print(killed.data_dir, failed.data_dir, never.data_dir)
+"""
+
 CHILD_OF_ITS_OWN = """
 import os
 import pika
@@ -79,6 +91,15 @@ def test_one_that_is_left_running_is_stopped_with_the_interpreter(tmp_path: Path
         with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
             queue = connection.channel().queue_declare("q", passive=True)
             assert queue.method.message_count == 1
+
+
+@pytest.mark.slow
+def test_directories_of_brokers_that_do_not_run_go_with_the_interpreter() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == ""
+    assert [os.path.exists(each) for each in done.stdout.split()] == [False] * 3
 
 
 def test_a_forked_child_has_none_and_can_do_nothing_to_the_parents() -> None:

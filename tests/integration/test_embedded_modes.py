@@ -1,11 +1,12 @@
 """Where an embedded broker may run: a process of its own, and the loop of its caller; in both it is the same broker.
 
-Covers: embedded/in_process.py, embedded/served.py, embedded/commands.py
+Covers: embedded/in_process.py, embedded/pipe.py, embedded/served.py, embedded/commands.py
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import glob
 import os
 import signal
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import aio_pika
@@ -78,6 +80,21 @@ def test_a_process_that_was_killed_by_somebody_is_told_of() -> None:
         broker.kill()
         broker.start()
         publish(broker, b"a")
+
+
+@pytest.mark.slow
+def test_who_waits_for_messages_holds_nobody_up_in_a_process() -> None:
+    with Broker(mode="process") as broker, broker.vhost("own") as vhost:
+        publish(broker, b"a")
+        with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+            channel = connection.channel()
+            channel.queue_declare("q")
+            with ThreadPoolExecutor(3) as waiting:
+                waits = [waiting.submit(vhost.wait_for, "q", count, 30) for count in (1, 2, 3)]
+                for count in (1, 2, 3):
+                    assert len(vhost.messages("q")) == count - 1
+                    channel.basic_publish("", "q", b"x" * 200_000)
+                    assert len(waits[count - 1].result(10)) == count
 
 
 ABANDON = """
@@ -167,6 +184,36 @@ def test_it_can_be_awaited_and_has_a_clock() -> None:
             await broker.stop()
 
     asyncio.run(main())
+
+
+@LOOPS
+def test_one_whose_start_was_cancelled_leaves_nothing(
+    make_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def main() -> None:
+        before = threading.enumerate()
+        for turns in range(1, 9):  # as far as it gets in so many turns of the loop
+            broker = Broker.serve()
+            starting = asyncio.ensure_future(broker.__aenter__())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if not starting.cancel():
+                await broker.stop()
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
+            assert broker.data_dir not in glob.glob(f"{os.path.dirname(broker.data_dir)}/*")
+            await asyncio.sleep(0)
+            assert len(asyncio.all_tasks()) == 1
+            with pytest.raises(BrokerError):
+                _ = broker.url
+        after = [each for each in threading.enumerate() if each not in before]
+        # The loop keeps the threads in which stores were closed.
+        assert [
+            each.name for each in after if not each.name.startswith(("asyncio_", "uvloop_"))
+        ] == []
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())
 
 
 LOST = """
