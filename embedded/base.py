@@ -14,7 +14,7 @@ from urllib.parse import quote
 from burrowmq.embedded.clock import Hands
 from burrowmq.embedded.directory import Directory
 from burrowmq.embedded.errors import BrokerError
-from burrowmq.embedded.settings import HOST, Settings, settings
+from burrowmq.embedded.settings import HOST, Ports, Settings, settings
 
 NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
 OTHER_PROCESS = (
@@ -31,6 +31,7 @@ class BaseBroker:
         port: int,
         config: Mapping[str, object] | None,
         clock: str,
+        management: bool,
     ) -> None:
         self._hands = Hands(clock)
         self._pid = os.getpid()
@@ -38,7 +39,7 @@ class BaseBroker:
         self._has_ended = False
         self._directory = Directory(data_dir)
         try:
-            found = settings(self._directory.path, port, config or {})
+            found = settings(self._directory.path, port, config or {}, has_api=management)
             self._settings = found._replace(is_own_directory=self._directory.is_own)
         except BaseException:
             self._directory.remove()
@@ -76,6 +77,15 @@ class BaseBroker:
         return f"amqp://{user}:{password}@{HOST}:{self.port}/{quote(vhost, safe='')}"
 
     @property
+    def management_url(self) -> str:
+        """Where the HTTP API and the UI are, with user and password. Raises BrokerError without management=True."""
+        self._check_running()
+        if not self._settings.has_api:
+            raise BrokerError("the broker has no HTTP API: make it with management=True")
+        user, password = quote(self.user, safe=""), quote(self.password, safe="")
+        return f"http://{user}:{password}@{HOST}:{self._settings.api_port}"
+
+    @property
     def is_running(self) -> bool:
         """Whether it was started and not stopped or killed since; in a forked child it never does."""
         return self._is_running and self._pid == os.getpid()
@@ -92,8 +102,9 @@ class BaseBroker:
             raise BrokerError("the broker runs already")
         return self._settings._replace(now_ms=self._hands.now_ms)
 
-    def _started(self, port: int) -> None:
-        self._settings = self._settings._replace(port=port)
+    def _started(self, ports: Ports) -> None:
+        port, api_port = ports
+        self._settings = self._settings._replace(port=port, api_port=api_port)
         self._is_running = True
 
     def _check_running(self) -> None:

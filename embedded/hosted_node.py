@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from burrowmq.broker.machine.collector import HostsCollector
 from burrowmq.broker.machine.reclaim import HostsAllocator
@@ -26,9 +27,12 @@ from burrowmq.broker.vhost.recorder import Recorder
 from burrowmq.embedded.disk_faults import DiskFaults, FaultyDefinitionStore, FaultyFileSystem
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.refusals import Refusals
-from burrowmq.embedded.settings import Settings
+from burrowmq.embedded.settings import Ports, Settings
 from burrowmq.protocol.codec import Message
 from burrowmq.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from burrowmq.embedded.http_api import HttpApi
 
 STOP_GRACE_S = 0.05
 """A client in the thread that stops the broker answers nothing meanwhile, and is not waited for."""
@@ -45,11 +49,12 @@ class HostedNode:
         self._timeline = None if settings.now_ms is None else Timeline(settings.now_ms)
         self._node: Node | None = None
         self._ended: RunningNode | None = None
+        self._api: HttpApi | None = None
         self.faults = DiskFaults()
         self.refusals = Refusals()
 
-    async def start(self) -> int:
-        """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
+    async def start(self) -> Ports:
+        """Start it; gives its ports. Raises BrokerError, and leaves nothing then."""
         loaded = self._settings.loaded()
         node = Node(
             loaded.config,
@@ -69,7 +74,21 @@ class HostedNode:
         self._node = node
         running = self.running
         self._let_in(running)
-        return running.acceptor.ports[0]
+        api_port = 0
+        if self._settings.has_api:
+            try:
+                api_port = await self._start_api(node)
+            except BaseException:
+                await self.stop()
+                raise
+        return running.acceptor.ports[0], api_port
+
+    async def _start_api(self, node: Node) -> int:
+        # Here, where it is asked for: it loads aiohttp.
+        from burrowmq.embedded.http_api import HttpApi  # noqa: PLC0415
+
+        self._api = await HttpApi.start(node, self._settings.api_port)
+        return self._api.port
 
     def _machine(self) -> Machine:
         """What a node stands on in a process that is not its own."""
@@ -130,19 +149,22 @@ class HostedNode:
 
     async def stop(self) -> bool:
         """Stop it cleanly; False when the store could not be closed so."""
-        node = self._leave()
+        node = await self._leave()
         return node is None or await node.stop()
 
     async def kill(self) -> None:
         """End it as if its process were killed."""
-        node = self._leave()
+        node = await self._leave()
         if node is not None:
             await node.kill()
 
-    def _leave(self) -> Node | None:
+    async def _leave(self) -> Node | None:
         node, self._node = self._node, None
+        api, self._api = self._api, None
         self.faults.clear()
         self._ended = None if node is None else node.running
+        if api is not None:
+            await api.stop()
         return node
 
     def dissolve(self) -> None:
@@ -170,3 +192,5 @@ class HostedNode:
         """In a forked child: nothing of it is there any more."""
         if self._node is not None:
             self._node.forget()
+        if self._api is not None:
+            self._api.forget()

@@ -25,7 +25,7 @@ from typing import Any, cast
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.in_thread import ENDED, InThread
 from burrowmq.embedded.pipe import Pipe
-from burrowmq.embedded.settings import Settings
+from burrowmq.embedded.settings import Ports, Settings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(sys.modules["burrowmq"].__file__ or "")))
 CODE = (
@@ -50,8 +50,8 @@ class InProcess:
         self._asking: set[int] = set()
         self._is_read = False
 
-    def start(self) -> int:
-        """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
+    def start(self) -> Ports:
+        """Start it; gives its ports. Raises BrokerError, and leaves nothing then."""
         ours, theirs = socket.socketpair()
         try:
             self._child = subprocess.Popen(  # noqa: S603 - see above
@@ -68,12 +68,10 @@ class InProcess:
             theirs.close()
         self._pipe = Pipe(ours)
         try:
-            port = self.ask("start", self._settings)
+            return cast("Ports", self.ask("start", self._settings))
         except BaseException:
             self.kill()
             raise
-        assert isinstance(port, int)
-        return port
 
     def ask(self, name: str, *arguments: object) -> object:
         """Have the child call a command of the node, and give what it gives. Raises BrokerError."""
@@ -191,9 +189,9 @@ class _Child:
         if name == "start":
             (self._settings,) = arguments
             starting = InThread(self._settings)
-            port = starting.start()
+            ports = starting.start()
             self._run = starting
-            return port
+            return ports
         run = self._run
         if run is None:  # it was stopped while this question was on its way
             raise BrokerError(ENDED)

@@ -17,7 +17,7 @@ import uvloop
 from burrowmq.embedded.commands import COMMANDS
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.hosted_node import HostedNode
-from burrowmq.embedded.settings import Settings
+from burrowmq.embedded.settings import Ports, Settings
 
 T = TypeVar("T")
 ENDED = "the broker has ended meanwhile"
@@ -33,8 +33,8 @@ class InThread:
         self._has_ended = False
         self._thread = threading.Thread(target=self._run, name="burrowmq", daemon=True)
 
-    def start(self) -> int:
-        """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
+    def start(self) -> Ports:
+        """Start it; gives its ports. Raises BrokerError, and leaves nothing then."""
         __tracebackhide__ = True
         self._thread.start()
         try:

@@ -18,7 +18,7 @@ from burrowmq.config.units import Endpoint
 from burrowmq.embedded.errors import BrokerError
 
 HOST = "127.0.0.1"
-ABSENT = ("management.", "prometheus.", "log.")
+ABSENT = ("prometheus.", "log.")
 """Keys of what is not there: nothing is accepted and ignored."""
 OWN = {
     "log.console": "false",
@@ -37,6 +37,10 @@ Recorded: TypeAlias = Mapping[str, Sequence[PlainMessage]]
 """What was published, by virtual host."""
 
 
+Ports: TypeAlias = tuple[int, int]
+"""That of AMQP, and that of the HTTP API, 0 where there is none."""
+
+
 class Settings(NamedTuple):
     """What one run is asked for; `port` of 0: one that is free."""
 
@@ -48,6 +52,9 @@ class Settings(NamedTuple):
     """The configuration, whatever the port."""
     recorded: Recorded
     """The virtual hosts in which publishes are recorded, with those of earlier runs."""
+    has_api: bool
+    """Whether there are the HTTP API and the UI."""
+    api_port: int = 0
     is_own_directory: bool = False
     """Whether the directory goes with the broker."""
     now_ms: int | None = None
@@ -59,15 +66,23 @@ class Settings(NamedTuple):
         return replace(self.checked, config=replace(self.checked.config, listeners=listeners))
 
 
-def settings(data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, object]) -> Settings:
+def settings(
+    data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, object], *, has_api: bool
+) -> Settings:
     """Settings with a user of their own. Raises BrokerError."""
     if type(port) is not int or not 0 <= port <= 65535:
         raise BrokerError(f"port is {port!r}: give a number from 0 (any free port) to 65535")
+    if type(has_api) is not bool:
+        raise BrokerError(f"management is {has_api!r}: give True or False")
     for key in keys:
         if key.startswith("listeners.tcp"):
             raise BrokerError(f"{key}: an embedded broker has one listener; give its port as port=")
+        if key.startswith("management."):
+            raise BrokerError(
+                f"{key}: an embedded broker has no HTTP API but with management=True, and that as it is installed"
+            )
         if key.startswith(ABSENT):
-            raise BrokerError(f"{key}: an embedded broker has no HTTP API, no metrics and no log")
+            raise BrokerError(f"{key}: an embedded broker has no metrics and no log")
     texts = {key: _text(value) for key, value in keys.items()}
     user = texts.get("default_user", "embedded")
     password = texts.get("default_pass", secrets.token_urlsafe(16))
@@ -77,7 +92,7 @@ def settings(data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, obj
         checked = load(None, {}, [*(own | texts).items()], where)
     except ConfigError as error:
         raise BrokerError("; ".join(str(each) for each in error.problems)) from error
-    return Settings(where, port, user, password, checked, {})
+    return Settings(where, port, user, password, checked, {}, has_api)
 
 
 def _text(value: object) -> str:

@@ -4,7 +4,7 @@ Loading aiohttp takes longer than the rest of a start. The sockets are therefore
 says that it is ready; who connects in the first moments waits in the backlog until `management.server`, which is loaded
 meanwhile, takes the sockets over. State: the sockets until then.
 
-Called by `broker.__main__`. Invariant: imports nothing heavy.
+Called by `broker.__main__` and `embedded.http_api`. Invariant: imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -58,6 +58,14 @@ def bind(process: ServerProcess) -> BoundSockets:
         bound.close()
         raise
     return bound
+
+
+def bind_api(bound: BoundSockets, host: str, port: int) -> socket.socket:
+    """Bind the HTTP API alone, without burrowctl's socket; gives its socket. Raises OSError, with the address."""
+    sock = _bind_tcp(host, port, is_optional=False)
+    assert sock is not None, "only what is optional may be left out"
+    bound.api.append(sock)
+    return sock
 
 
 def _bind_control(path: str) -> socket.socket:

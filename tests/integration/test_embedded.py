@@ -129,8 +129,8 @@ def test_two_at_a_time_know_nothing_of_each_other() -> None:
 
 
 def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -> None:
-    broker = Broker(tmp_path / "data").start()
-    port = broker.port
+    broker = Broker(tmp_path / "data", management=True).start()
+    port, api_port = broker.port, int(broker.management_url.rpartition(":")[2])
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -141,8 +141,9 @@ def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -
     try:
         publish(broker, b"while the child is there")
         broker.stop()
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port))
+        for each in (port, api_port):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", each))
         with Broker(tmp_path / "data", port=port):
             pass
     finally:
@@ -155,11 +156,15 @@ def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -
     [
         ({"port": -1}, "port is -1: give a number from 0"),
         ({"port": True}, "port is True"),
+        ({"management": 15672}, "management is 15672: give True or False"),
         ({"config": {"no_such_key": 1}}, "no_such_key: there is no setting with that name"),
         ({"config": {"heartbeat": "soon"}}, "heartbeat"),
         ({"config": {"listeners.tcp.default": 5672}}, "give its port as port="),
-        ({"config": {"management.tcp.port": 15672}}, "has no HTTP API, no metrics and no log"),
-        ({"config": {"log.console": True}}, "log.console: an embedded broker has no HTTP API"),
+        ({"config": {"management.tcp.port": 15672}}, "has no HTTP API but with management=True"),
+        (
+            {"config": {"log.console": True}},
+            "log.console: an embedded broker has no metrics and no log",
+        ),
     ],
 )
 def test_what_it_cannot_do_it_says_before_anything_is_made(

@@ -1,6 +1,6 @@
 """Where an embedded broker may run: a process of its own, and the loop of its caller; in both it is the same broker.
 
-Covers: embedded/in_process.py, embedded/pipe.py, embedded/served.py, embedded/commands.py
+Covers: embedded/in_process.py, embedded/pipe.py, embedded/served.py, embedded/commands.py, embedded/http_api.py
 """
 
 from __future__ import annotations
@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import glob
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import aio_pika
 import pika
@@ -214,6 +218,63 @@ def test_one_whose_start_was_cancelled_leaves_nothing(
 
     with asyncio.Runner(loop_factory=make_loop) as runner:
         runner.run(main())
+
+
+# -- the HTTP API -------------------------------------------------------------------------------------------------------
+
+
+def queues_by_http(url: str) -> list[str]:
+    """What the HTTP API says, asked with the user and password of its address."""
+    parts = urlsplit(url)
+    request = Request(f"http://{parts.hostname}:{parts.port}/api/queues")
+    login = b64encode(f"{parts.username}:{parts.password}".encode()).decode()
+    request.add_header("Authorization", f"Basic {login}")
+    with urlopen(request, timeout=10) as answer:
+        return [row["name"] for row in json.load(answer)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["thread", "process"])
+def test_the_http_api_is_there_on_request(mode: str) -> None:
+    with Broker(management=True, mode=mode) as broker:
+        publish(broker, b"a")
+        url = broker.management_url
+        assert queues_by_http(url) == ["q"]
+        broker.restart()
+        broker.kill()
+        with pytest.raises(OSError, match="refused"):
+            queues_by_http(url)
+        broker.start()
+        assert broker.management_url == url
+        assert queues_by_http(url) == ["q"]
+    with Broker(mode=mode) as broker, pytest.raises(BrokerError, match="with management=True"):
+        _ = broker.management_url
+
+
+def test_the_http_api_is_served_on_the_loop_of_the_caller() -> None:
+    async def main() -> None:
+        async with Broker.serve(management=True) as broker:
+            assert await asyncio.to_thread(queues_by_http, broker.management_url) == []
+
+    asyncio.run(main())
+
+
+UNASKED = """
+import sys
+from burrowmq.embedded import Broker
+with Broker() as broker, broker.vhost("v"):
+    pass
+absent = ("aiohttp", "burrowmq.management", "structlog")
+sys.exit(", ".join(name for name in sys.modules if name.startswith(absent)) or 0)
+"""
+
+
+@pytest.mark.slow
+def test_nothing_of_it_is_loaded_unasked() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNASKED], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 LOST = """
