@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from pyspark_amqp.options.connection import Addresses, may_rotate
 from pyspark_amqp.source.patience import Clock, persist
-from pyspark_amqp.spool import FileGone, Offset, Piece, Share, Spool, how_much
+from pyspark_amqp.spool import FileGone, Mark, Offset, Outcome, Piece, Share, Spool, how_much
 from pyspark_amqp.wire import (
     ChannelClosed,
     Connection,
@@ -35,6 +35,7 @@ from pyspark_amqp.wire import (
 _NOT_FOUND: Final = 404
 # Each costs a connection.
 _CHECKED_AT_ONCE: Final = 4
+_AS_PLANNED: Final = Mark()
 
 
 class Ask(Protocol):
@@ -94,6 +95,8 @@ class Planner:
         self._planned: Offset | None = None
         self.ready_counts: dict[str, int] | None = None
         """What was ready in each queue when it was asked last; None before that."""
+        self.outcome: Outcome | None = None
+        """What became of the last batch that was planned here and has ended."""
 
     def close(self) -> None:
         """Close the connection on which it asks."""
@@ -112,10 +115,12 @@ class Planner:
         is_waiting = self._patience.waits_for_more(sum(ready_counts.values()))
         if is_waiting and not takes_all and self._left is None:
             return start
-        if self._left is not None:
-            if self._planned is not None and self._planned.seq == start.seq:
-                self._count_off(self._planned)
+        if self._planned is not None and self._planned.seq == start.seq:
+            self.outcome = self._spool.outcome(self._planned)
             self._planned = None
+            if self._left is not None:
+                self._count_off(self.outcome)
+        if self._left is not None:
             ready_counts = {
                 queue: min(count, self._left.get(queue, 0)) for queue, count in ready_counts.items()
             }
@@ -131,14 +136,15 @@ class Planner:
         fewest = -(-share.count // self._prefetch_count)
         return Share(share.count, max(share.consumer_count, fewest))
 
-    def _count_off(self, done: Offset) -> None:
+    def _count_off(self, done: Outcome) -> None:
         """Subtract what a finished batch took from what is left."""
         left = self._left or {}
-        cut = self._spool.cut_counts(done)
-        for piece in done.pieces():
-            count = cut.get(piece, piece.count)
-            if count is None:
+        for piece in done.offset.pieces():
+            mark = done.marks.get(piece, _AS_PLANNED)
+            if mark is None:
                 count = self._taken(piece)
+            else:
+                count = piece.count if mark.cut_at is None else mark.cut_at
             left[piece.queue] = max(0, left.get(piece.queue, 0) - count)
 
     def _taken(self, piece: Piece) -> int:
@@ -205,7 +211,7 @@ class Counts:
                     raise UnsuitableQueue(
                         connection.place,
                         f"reading '{queue}'",
-                        "it is a stream, which is not read here",
+                        "it is a stream: startingOffsets=first (or last, next, an offset, a time) reads it",
                     )
 
     def _ask(self, queue: str) -> int | None:

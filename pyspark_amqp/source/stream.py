@@ -36,6 +36,7 @@ from pyspark_amqp.options import StreamOptions, read_stream_options
 from pyspark_amqp.options.source import COUNT_MAX
 from pyspark_amqp.source.listing import Listing
 from pyspark_amqp.source.planning import Counts, Planner, TriggerPatience
+from pyspark_amqp.source.report import figures, tell
 from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of, spool_at
 from pyspark_amqp.spool import Offset, Spool, SpoolError, check, keep_ids
 
@@ -54,6 +55,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._first: Offset | None = None
         self._is_limited = True
         self._prepared: str | None = None
+        self._told = 0
         try:
             self._options = read_stream_options(options)
             self._schema = arrow_schema(schema)
@@ -93,12 +95,25 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_limited = isinstance(limit, ReadMaxRows)
         record_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         takes_all = not self._is_limited
-        return self._planner().following(at, record_limit, takes_all=takes_all).to_json()
+        planner = self._planner()
+        found = planner.following(at, record_limit, takes_all=takes_all)
+        if planner.outcome is not None and planner.outcome.offset.seq != self._told:
+            self._told = planner.outcome.offset.seq
+            tell(planner.outcome, planner.ready_counts or {})
+        return found.to_json()
 
     def reportLatestOffset(self) -> Json | None:
-        """Return how many messages were ready in each queue when it was asked last: Spark shows it as progress."""
-        ready_counts = None if self._planner_once is None else self._planner_once.ready_counts
-        return None if ready_counts is None else {"ready": ready_counts}
+        """Return what was ready in each queue when it was asked last, and what became of the last batch.
+
+        Spark shows it as progress.
+        """
+        planner = self._planner_once
+        if planner is None or planner.ready_counts is None:
+            return None
+        found: Json = {"ready": planner.ready_counts}
+        if planner.outcome is not None:
+            found["batch"] = figures(planner.outcome)
+        return found
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Return the pieces that the end offset names."""

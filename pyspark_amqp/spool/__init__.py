@@ -6,15 +6,17 @@ have unique ids; spool to Spark the same rows every time.
 
     offset    which pieces a micro-batch has
     store     what a place for files must do: `posix` and `objects` do it, `places` finds the one that is named
-    files     pieces, marks, commits, sweeping
+    files     pieces, commits, sweeping
+    marks     what a task says beside its piece
     content   the Arrow file of a piece
     publish   the first attempt wins, whatever answers are lost
     take      a task's steps from the broker to the spool
 """
 
 from pyspark_amqp.spool.content import Taken, how_much, keep_ids, message_ids, read_batches
-from pyspark_amqp.spool.files import Published, Spool
-from pyspark_amqp.spool.offset import BadOffset, Offset, Piece, Share
+from pyspark_amqp.spool.files import Outcome, Published, Spool
+from pyspark_amqp.spool.marks import Mark
+from pyspark_amqp.spool.offset import BadOffset, Offset, Piece, Share, fair_shares
 from pyspark_amqp.spool.places import open_store
 from pyspark_amqp.spool.store import FileGone, SpoolError, check
 from pyspark_amqp.spool.take import Doubt, StaleTask, TakeOptions, take
@@ -23,7 +25,9 @@ __all__ = [
     "BadOffset",
     "Doubt",
     "FileGone",
+    "Mark",
     "Offset",
+    "Outcome",
     "Piece",
     "Published",
     "Share",
@@ -33,6 +37,7 @@ __all__ = [
     "TakeOptions",
     "Taken",
     "check",
+    "fair_shares",
     "how_much",
     "keep_ids",
     "message_ids",

@@ -4,8 +4,7 @@
     <stream>/committed                  the last sequence number that Spark will never ask for again
     <stream>/plan.json                  a drain's plan: its only offset
     <stream>/<queue>/<seq>-<part>.arrow the messages of one piece
-    <stream>/<queue>/<seq>-<part>.acked the broker has handled their acknowledgement; and how many messages were taken,
-                                        if the task stopped at its limit of octets
+    <stream>/<queue>/<seq>-<part>.acked the broker has handled their acknowledgement (marks.py)
     <stream>/<queue>/<seq>-<part>.read  in doubt, and Spark has read it: its batch was committed
     <stream>/<queue>/<seq>-<part>.ids   message ids of a committed piece, kept for comparison
 
@@ -27,12 +26,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
+from pyspark_amqp.spool.marks import Mark
 from pyspark_amqp.spool.offset import Offset, Piece
 from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.spool.store import CHECKS, Entry, OutcomeUnknown, SpoolError, Store
@@ -47,6 +47,7 @@ READ: Final = ".read"
 IDS: Final = ".ids"
 _QUEUE: Final = "q-"
 _TRIES: Final = 5
+_NOTHING: Final = Mark()
 
 
 class Published(NamedTuple):
@@ -70,6 +71,17 @@ class Published(NamedTuple):
     def queue(self) -> str:
         """The queue's name; of a very long one its beginning and a hash."""
         return unquote(self.folder.rpartition("/")[2].removeprefix(_QUEUE))
+
+
+class Outcome(NamedTuple):
+    """What became of a batch."""
+
+    offset: Offset
+    size_bytes: int
+    in_doubt_count: int
+    """Pieces of this and earlier batches whose messages may come again."""
+    marks: Mapping[Piece, Mark | None]
+    """What tasks had to say; None: a task was killed before it could; missing: all went as planned."""
 
 
 class Spool:
@@ -164,37 +176,37 @@ class Spool:
         """Give the published piece as a file. Raises: FileGone."""
         return self.store.open(self.key(piece))
 
-    def mark_acked(self, piece: Piece, cut_at: int | None = None) -> None:
-        """Note that the broker will not send the piece's messages again, and after how many the task was cut short.
+    def mark_acked(self, piece: Piece, mark: Mark = _NOTHING) -> None:
+        """Note that the broker will not send the piece's messages again, and what the task has to say.
 
         It need not be durable: after a power cut the piece is in doubt again, which costs nothing but a comparison.
         """
-        told = b"" if cut_at is None else b"%d" % cut_at
-        self.store.put(_beside(self.key(piece), ACKED), told, is_durable=False)
+        self.store.put(_beside(self.key(piece), ACKED), mark.octets(), is_durable=False)
 
-    def cut_counts(self, offset: Offset) -> dict[Piece, int | None]:
-        """Return the pieces of a batch that may have fewer messages than planned because their tasks were cut short.
+    def outcome(self, offset: Offset) -> Outcome:
+        """Return what became of a batch whose tasks have ended: one list, and a read for each mark that says something.
 
-        With how many were taken; None: no mark says it, only the piece itself. One list, whatever the batch has.
         Raises: SpoolError.
         """
-        sizes = {
-            entry.key: entry.size for entry in self.store.list(f"{_name(offset.stream)}/{_QUEUE}")
-        }
-        found: dict[Piece, int | None] = {}
+        entries = list(self.store.list(f"{_name(offset.stream)}/{_QUEUE}"))
+        sizes = {entry.key: entry.size for entry in entries}
+        marks: dict[Piece, Mark | None] = {}
+        size_bytes = 0
         for piece in offset.pieces():
-            mark = _beside(self.key(piece), ACKED)
+            key = self.key(piece)
+            size_bytes += sizes.get(key, 0)
+            mark = _beside(key, ACKED)
             if mark not in sizes:
-                found[piece] = None
+                marks[piece] = None
             elif sizes[mark]:
-                found[piece] = self._cut_at(mark)
-        return found
+                marks[piece] = self._mark(mark)
+        doubted = [each for each in _published(entries) if each.is_in_doubt]
+        return Outcome(offset, size_bytes, len(doubted), marks)
 
-    def _cut_at(self, key: str) -> int | None:
-        text = self.store.get(key)
+    def _mark(self, key: str) -> Mark:
         try:
-            return None if text is None else int(text)
-        except ValueError as error:
+            return Mark.read(self.store.get(key) or b"")
+        except (ValueError, TypeError) as error:
             raise SpoolError(f"{self}/{key}: cannot be read ({error})") from error
 
     def is_stale(self, piece: Piece) -> bool:

@@ -87,7 +87,7 @@ class Offset:
         self, ready_counts: dict[str, int], limit: int | None, consumer_count: int = 1
     ) -> Offset:
         """Return the next batch of what is ready, at most `limit` messages; this one if nothing is ready."""
-        counts = _shares(ready_counts, limit)
+        counts = fair_shares(ready_counts, limit)
         plan = {queue: Share(count, consumer_count) for queue, count in counts.items() if count}
         return Offset(self.stream, self.seq + 1, plan) if plan else self
 
@@ -103,8 +103,8 @@ class Offset:
         return found
 
 
-def _shares(ready_counts: dict[str, int], limit: int | None) -> dict[str, int]:
-    """Divide the limit: short queues get all they have, the others equal parts of the rest."""
+def fair_shares(ready_counts: dict[str, int], limit: int | None) -> dict[str, int]:
+    """Divide a limit: short queues get all they have, the others equal parts of the rest."""
     if limit is None:
         return dict(ready_counts)
     shares = dict.fromkeys(ready_counts, 0)

@@ -38,6 +38,7 @@ import pyarrow.compute as pc
 from pyspark_amqp.convert.reading import BATCH_ROWS, Reader
 from pyspark_amqp.spool.content import PieceWriter, Taken, message_ids, read_batches, writing
 from pyspark_amqp.spool.files import Spool
+from pyspark_amqp.spool.marks import Mark
 from pyspark_amqp.spool.offset import Piece
 from pyspark_amqp.spool.publish import publish
 from pyspark_amqp.spool.store import FileGone, SpoolError
@@ -96,13 +97,14 @@ def take(
         path = whole
         with writing(path, piece, stored, attempt) as file:
             reader = Reader(stored, is_strict=options.is_strict)
-            taken, last = _consume(consumer, piece, reader, file, options)
+            taken, last, again = _consume(consumer, piece, reader, file, options)
             file.finish(taken)
+        left_out = 0
         if options.is_deduplicating:
             ids = _known_ids(spool, _compared(spool, piece, options, doubt))
             if len(ids):
                 with writing(filtered, piece, stored, attempt) as file:
-                    _leave_out(whole, ids, file, stored)
+                    left_out = _leave_out(whole, ids, file, stored)
                     file.finish(taken)
                 path = filtered
         barrier(connection)
@@ -113,14 +115,15 @@ def take(
         spool.withdraw(piece)
         raise StaleTask(f"batch {piece.seq} of stream {piece.stream} is committed already")
     consumer.settle(last)
-    spool.mark_acked(piece, taken.message_count if taken.is_cut else None)
+    cut_at = taken.message_count if taken.is_cut else None
+    spool.mark_acked(piece, Mark(cut_at, again, left_out))
 
 
 def _consume(
     consumer: Consumer, piece: Piece, reader: Reader, file: PieceWriter, options: TakeOptions
-) -> tuple[Taken, Deliveries]:
-    """Write what comes into the file; return how much it was, and what came last."""
-    count = size = 0
+) -> tuple[Taken, Deliveries, int]:
+    """Write what comes into the file; return how much it was, what came last, and how many had come before."""
+    count = size = again = 0
     last = Deliveries(piece.queue)
     while count < piece.count and size < options.size_limit:
         wanted, limit = min(BATCH_ROWS, piece.count - count), options.size_limit - size
@@ -132,10 +135,11 @@ def _consume(
         for batch in reader.batches(chunk):
             file.write(batch)
         count, size = count + len(chunk), size + chunk.size_bytes
+        again += len(chunk) - chunk.redelivered.count(0)
         last = chunk if len(chunk) else last
         if len(chunk) < wanted and chunk.size_bytes < CHUNK_BYTES:
             break
-    return Taken(count, is_cut=size >= options.size_limit), last
+    return Taken(count, is_cut=size >= options.size_limit), last, again
 
 
 def _stored_schema(schema: pa.Schema, options: TakeOptions) -> pa.Schema:
@@ -169,10 +173,13 @@ def _known_ids(spool: Spool, keys: Iterable[str]) -> pa.Array:
     return pa.concat_arrays(ids)
 
 
-def _leave_out(source: Path, ids: pa.Array, file: PieceWriter, schema: pa.Schema) -> None:
-    """Write what is in the source into the file, but for rows with one of these message ids."""
+def _leave_out(source: Path, ids: pa.Array, file: PieceWriter, schema: pa.Schema) -> int:
+    """Write what is in the source into the file, but for rows with one of these message ids; return how many those are."""
+    left_out = 0
     for batch in read_batches(source, schema):
         is_known = pc.is_in(batch.column(_ID.name), value_set=ids)
         kept = batch.filter(pc.invert(is_known))
+        left_out += batch.num_rows - kept.num_rows
         if kept.num_rows:
             file.write(kept)
+    return left_out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from pyspark_amqp.spool import Spool, open_store
 from pyspark_amqp.wire import connect, declare_queue
 from tests.spark.conftest import publish, ready_count
 from tests.support import object_stores
+from tests.support.broker_process import ROOT
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -103,6 +106,11 @@ def test_a_spool_on_object_storage(spark: Any, url: str, queue: str, tmp_path: P
 
 
 def test_a_query_that_keeps_running(spark: Any, url: str, queue: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "spark-watching.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    said: list[str] = []
+    names: dict[str, Any] = {"spark": spark, "print": said.append}
+    exec(code, names)
     batches: list[tuple[int, int]] = []
 
     def keep(frame: Any, number: int) -> None:
@@ -123,8 +131,15 @@ def test_a_query_that_keeps_running(spark: Any, url: str, queue: str, tmp_path: 
         query.processAllAvailable()
         publish(url, queue, 10, first=100)
         query.processAllAvailable()
+        last = json.loads(query.lastProgress["sources"][0]["latestOffset"])
     finally:
         query.stop()
+        for listener in [each for each in names.values() if isinstance(each, names["Lag"])]:
+            spark.streams.removeListener(listener)
+    assert last["ready"] == {queue: 10}  # when the batch was planned
+    assert last["batch"]["pieces"] == 1
+    assert last["batch"]["spool_bytes"] > 0
+    assert any("B in the spool" in line for line in said)
     assert batches[:2] == [(0, 15), (1, 5)]
     assert sum(count for _, count in batches) == 30
     assert ready_count(url, queue) == 0

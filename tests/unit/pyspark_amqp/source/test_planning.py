@@ -14,7 +14,7 @@ from pyspark_amqp.options import OptionReader
 from pyspark_amqp.options.connection import read_addresses
 from pyspark_amqp.source.patience import Clock
 from pyspark_amqp.source.planning import Counts, Planner, TriggerPatience
-from pyspark_amqp.spool import Offset, Spool
+from pyspark_amqp.spool import Mark, Offset, Spool
 from pyspark_amqp.spool.content import Taken, write_batches
 from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.wire import ChannelClosed, Publisher, connect, message_octets
@@ -105,7 +105,7 @@ def test_what_was_cut_short_is_known_without_reading_a_piece(tmp_path: Path) -> 
     first = asked.following(Offset("s"), None)
     for piece in first.pieces():
         publish(spool, piece, lambda path, piece=piece: write_batches(path, piece, schema, []))
-        spool.mark_acked(piece, 20 if (piece.queue, piece.part) == ("a", 1) else None)
+        spool.mark_acked(piece, Mark(20 if (piece.queue, piece.part) == ("a", 1) else None))
     store.asked.clear()
     second = asked.following(first, None)
     assert store.asked == ["list", "get"]

@@ -11,7 +11,8 @@ pa = pytest.importorskip(
     "pyarrow", reason="pyarrow is not installed: pip install 'burrowmq[spark]'"
 )
 
-from pyspark_amqp.spool.files import Spool
+from pyspark_amqp.spool.files import Outcome, Spool
+from pyspark_amqp.spool.marks import Mark
 from pyspark_amqp.spool.offset import Offset, Piece, Share
 from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.spool.store import SpoolError
@@ -118,17 +119,18 @@ def test_a_commit_removes_what_is_acked_and_keeps_what_is_in_doubt(spool: Spool)
     assert spool.committed("stream") == 2
 
 
-def test_a_mark_says_where_a_task_was_cut_short(spool: Spool) -> None:
+def test_what_became_of_a_batch(spool: Spool) -> None:
     offset = Offset("stream", 3, {"work": Share(40, 4)})
     whole, cut, unmarked, missing = offset.pieces()
     for one in (whole, cut, unmarked):
         publish(spool, one, write("x"))
     spool.mark_acked(whole)
-    spool.mark_acked(cut, 7)
-    assert spool.cut_counts(offset) == {cut: 7, unmarked: None, missing: None}
+    spool.mark_acked(cut, Mark(7, redelivered_count=2))
+    found = spool.outcome(offset)
+    assert found == Outcome(offset, 3, 1, {cut: Mark(7, 2), unmarked: None, missing: None})
     spool.store.put(spool.key(cut).replace(".arrow", ".acked"), b"seven")
     with pytest.raises(SpoolError, match="acked: cannot be read"):
-        spool.cut_counts(offset)
+        spool.outcome(offset)
 
 
 def test_what_is_committed_is_stale(spool: Spool) -> None:

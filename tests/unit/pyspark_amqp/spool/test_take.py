@@ -13,6 +13,7 @@ pa = pytest.importorskip(
 from pyspark_amqp.convert import BadMessage, schema_of
 from pyspark_amqp.spool import (
     Doubt,
+    Mark,
     Piece,
     Spool,
     StaleTask,
@@ -254,6 +255,9 @@ def test_what_the_planner_knew_and_its_siblings_are_compared(
     with connect(broker_url) as connection:
         take(spool, piece, connection, SCHEMA, QUICK, Doubt((doubted,), has_siblings=True))
     assert taken(broker_url, spool, piece) == [b"1", b"3", b"4", b"5"]
+    mark = spool.store.get(spool.key(piece).replace(".arrow", ".acked"))
+    assert mark is not None
+    assert Mark.read(mark) == Mark(left_out_count=2)
 
 
 def test_a_piece_costs_few_requests(broker_url: str, queue: str, tmp_path: Path) -> None:
