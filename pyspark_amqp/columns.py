@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_amqp.convert import selected
-from pyspark_amqp.convert.schema import DEATHS, HEADERS, HEADERS_RAW, MESSAGE, TIMESTAMP
+from pyspark_amqp.convert.schema import ALL, DEATHS, HEADERS, MESSAGE, TIMESTAMP
 
 _DEATH: Final = StructType(
     [
@@ -52,7 +52,6 @@ _TYPES: Final[dict[pa.DataType, DataType]] = {
     HEADERS: MapType(StringType(), StringType()),
     DEATHS: ArrayType(_DEATH),
 }
-_ALL: Final = MESSAGE.append(HEADERS_RAW)
 
 
 class BadColumns(ValueError):
@@ -64,7 +63,7 @@ def struct_of(schema: pa.Schema = MESSAGE) -> StructType:
     return StructType([StructField(field.name, _TYPES[field.type]) for field in schema])
 
 
-def arrow_schema(wanted: StructType, known: pa.Schema = _ALL, what: str = "messages") -> pa.Schema:
+def arrow_schema(wanted: StructType, known: pa.Schema = ALL, what: str = "messages") -> pa.Schema:
     """Return the Arrow schema of a query's columns, in its order; `what` has the columns `known`.
 
     Raises: BadColumns, with everything that is wrong.

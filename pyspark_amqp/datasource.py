@@ -31,13 +31,17 @@ from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options import (
     BadOptions,
     PeekOptions,
+    StreamQueueOptions,
+    is_stream_queue,
     read_batch_options,
     read_sink_options,
     read_stream_options,
+    read_stream_queue_options,
 )
 from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
 from pyspark_amqp.source.batch import DrainReader, PeekReader
 from pyspark_amqp.source.stream import AmqpStreamReader
+from pyspark_amqp.source.stream_queue import ReplayReader, StreamQueueReader
 
 FORMAT: Final = "amqp"
 
@@ -57,17 +61,22 @@ class AmqpDataSource(DataSource):
         """Return a message's columns."""
         self._refuse_what_no_read_takes()
         wants_raw = str(self.options.get("includeHeadersRaw", "false")).strip().lower() == "true"
-        return struct_of(schema_of(has_headers_raw=wants_raw))
+        has_offset = is_stream_queue(self.options)
+        return struct_of(schema_of(has_headers_raw=wants_raw, has_stream_offset=has_offset))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch."""
         options = read_batch_options(self.options)
         if isinstance(options, PeekOptions):
             return PeekReader(options, schema)
+        if isinstance(options, StreamQueueOptions):
+            return ReplayReader(options, schema)
         return DrainReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return what reads a stream; it tells of wrong options itself."""
+        if is_stream_queue(self.options):
+            return StreamQueueReader(dict(self.options), schema)
         return AmqpStreamReader(dict(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -81,7 +90,10 @@ class AmqpDataSource(DataSource):
     def _refuse_what_no_read_takes(self) -> None:
         """Unless the options suit a batch or a stream, raise the problems of the kind that they are nearer to."""
         found: list[BadOptions] = []
-        for read in (read_stream_options, read_batch_options):
+        streams = (
+            read_stream_queue_options if is_stream_queue(self.options) else read_stream_options
+        )
+        for read in (streams, read_batch_options):
             try:
                 read(self.options)
             except BadOptions as error:

@@ -25,6 +25,7 @@ from pyspark_amqp.convert.texts import X_DEATH, Pairs, table_texts
 from pyspark_amqp.wire.deliveries import Deliveries
 from pyspark_amqp.wire.framing import split_route
 from pyspark_amqp.wire.properties import KINDS
+from pyspark_amqp.wire.stream_queue import offset_of
 from pyspark_amqp.wire.table import BadTable, decode_table
 
 BATCH_ROWS: Final = 8192
@@ -88,6 +89,9 @@ class Reader:
                 arrays.append(pa.array(deliveries.bodies[start:end], pa.binary()))
             elif name == "queue":
                 arrays.append(pa.repeat(pa.scalar(deliveries.queue, pa.string()), count))
+            elif name == "stream_offset":
+                found = map(offset_of, deliveries.properties[start:end])
+                arrays.append(pa.array(found, pa.int64()))
             elif name == "redelivered":
                 arrays.append(_flags(deliveries.redelivered[start:end]))
             else:

@@ -9,7 +9,7 @@ Version 1, in this order; later versions only append nullable columns:
 
 `headers` maps names to text: strings as they are, everything else as JSON (headers.py); x-death is not
 among them but typed in `x_death`. On request `headers_raw` holds the table's octets, length first: the
-only lossless form. A query that asks for some columns gets those, in its order.
+only lossless form. `stream_offset` is where a message lies in its stream queue, null for other queues. A query that asks for some columns gets those, in its order.
 
 Invariant: MESSAGE never changes but at its end, with VERSION.
 """
@@ -65,16 +65,24 @@ MESSAGE: Final = pa.schema(
     ]
 )
 HEADERS_RAW: Final = pa.field("headers_raw", pa.binary())
+STREAM_OFFSET: Final = pa.field("stream_offset", pa.int64())
+ALL: Final = MESSAGE.append(HEADERS_RAW).append(STREAM_OFFSET)
 
 
-def schema_of(columns: Sequence[str] | None = None, *, has_headers_raw: bool = False) -> pa.Schema:
+def schema_of(
+    columns: Sequence[str] | None = None,
+    *,
+    has_headers_raw: bool = False,
+    has_stream_offset: bool = False,
+) -> pa.Schema:
     """Return the schema of these columns, or of all.
 
     Raises: ValueError for a column that messages do not have.
     """
-    if columns is None:
-        return MESSAGE.append(HEADERS_RAW) if has_headers_raw else MESSAGE
-    return selected(columns, MESSAGE.append(HEADERS_RAW), "messages")
+    if columns is not None:
+        return selected(columns, ALL, "messages")
+    found = MESSAGE.append(HEADERS_RAW) if has_headers_raw else MESSAGE
+    return found.append(STREAM_OFFSET) if has_stream_offset else found
 
 
 def selected(names: Sequence[str], known: pa.Schema, what: str) -> pa.Schema:

@@ -5,6 +5,7 @@ Owns no state; needs neither Spark nor Arrow.
     reading     options by name, with every problem collected before one error tells them all
     connection  which broker, which user (`amqp.*`)
     source      streams, `mode=peek`, `mode=drain`
+    stream_queue  stream queues of RabbitMQ: `startingOffsets`, `mode=replay`
     sink        where rows are published, and how
 
 Names are camelCase as in Spark's own sources. Spark makes them lower case on the way here, so upper and lower case make
@@ -21,7 +22,9 @@ from pyspark_amqp.options.source import (
     TaskOptions,
     read_batch_options,
     read_stream_options,
+    read_stream_queue_options,
 )
+from pyspark_amqp.options.stream_queue import StreamQueueOptions, is_stream_queue
 
 __all__ = [
     "BadOptions",
@@ -31,8 +34,11 @@ __all__ = [
     "Queues",
     "SinkOptions",
     "StreamOptions",
+    "StreamQueueOptions",
     "TaskOptions",
+    "is_stream_queue",
     "read_batch_options",
     "read_sink_options",
     "read_stream_options",
+    "read_stream_queue_options",
 ]

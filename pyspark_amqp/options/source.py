@@ -10,7 +10,7 @@ at TASK_BYTES, because it holds in memory what it takes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,6 +18,12 @@ from urllib.parse import urlsplit
 from pyspark_amqp.options.connection import Addresses, read_addresses
 from pyspark_amqp.options.reading import OptionReader
 from pyspark_amqp.options.spool import SpoolPlace, read_spool_place
+from pyspark_amqp.options.stream_queue import (
+    REPLAY,
+    StreamQueueOptions,
+    replay_options,
+    stream_queue_options,
+)
 
 PREFETCH_MAX: Final = 65535
 COUNT_MAX: Final = 1 << 40
@@ -146,13 +152,31 @@ def _least_records(found: OptionReader, record_limit: int | None) -> int:
     return least
 
 
-def read_batch_options(options: Mapping[str, str]) -> PeekOptions | DrainOptions:
+def read_stream_queue_options(options: Mapping[str, str]) -> StreamQueueOptions:
+    """Read the options of a streaming query of stream queues. Raises: BadOptions."""
+    found = OptionReader(options)
+    made = stream_queue_options(found)
+    found.finish('readStream.format("amqp") of stream queues (startingOffsets)', kinds=_kinds)
+    return made
+
+
+def _finished_replay(found: OptionReader) -> StreamQueueOptions:
+    made = replay_options(found)
+    found.finish(f'read.format("amqp") with mode={REPLAY}', kinds=_kinds)
+    return made
+
+
+def read_batch_options(
+    options: Mapping[str, str],
+) -> PeekOptions | DrainOptions | StreamQueueOptions:
     """Read the options of a batch read.
 
     Raises: BadOptions.
     """
     found = OptionReader(options)
-    mode = found.choice("mode", ("peek", "drain"), "peek")
+    mode = found.choice("mode", ("peek", "drain", REPLAY), "peek")
+    if mode == REPLAY:
+        return _finished_replay(found)
     made = _peek(found) if mode == "peek" else _drain(found)
     found.finish(f'read.format("amqp") with mode={mode}', kinds=_kinds)
     return made
@@ -161,7 +185,14 @@ def read_batch_options(options: Mapping[str, str]) -> PeekOptions | DrainOptions
 def _kinds() -> dict[str, tuple[str, ...]]:
     """Return which options there are for each kind of read."""
     found: dict[str, tuple[str, ...]] = {}
-    for kind, read in (("streams", _stream), ("mode=peek", _peek), ("mode=drain", _drain)):
+    reads: dict[str, Callable[[OptionReader], object]] = {
+        "streams": _stream,
+        "stream queues": stream_queue_options,
+        "mode=peek": _peek,
+        "mode=drain": _drain,
+        f"mode={REPLAY}": replay_options,
+    }
+    for kind, read in reads.items():
         reader = OptionReader({})
         read(reader)
         found[kind] = reader.asked

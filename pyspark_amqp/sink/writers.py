@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_amqp.convert import HEADERS_RAW, MESSAGE
+from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options.reading import BadOptions
 from pyspark_amqp.options.sink import DETERMINISTIC, SinkOptions
 from pyspark_amqp.sink.identity import Identity
@@ -94,7 +94,7 @@ def check(options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
     """
     problems = []
     names = list(schema.fieldNames())
-    known = [*MESSAGE.names, HEADERS_RAW.name]
+    known = schema_of(has_headers_raw=True, has_stream_offset=True).names
     if overwrite:
         problems.append("a queue cannot be overwritten: use mode 'append'")
     if "body" not in names:

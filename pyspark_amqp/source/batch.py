@@ -86,7 +86,7 @@ class PeekReader(DataSourceReader):
                 raise UnsuitableQueue(
                     connection.place,
                     f"looking into '{queue}'",
-                    "it is a stream, which is not read here",
+                    "it is a stream: mode=replay reads it",
                 )
 
 

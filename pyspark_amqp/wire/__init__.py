@@ -8,7 +8,7 @@ Owns no state. Called by the Spark source and sink, by jobs, and by whoever move
         ...  # make them durable elsewhere
         consumer.settle(messages)
 
-One connection has one channel and does one thing at a time. Layers, highest first: consumer, publisher
+One connection has one channel and does one thing at a time. Layers, highest first: stream_queue; consumer, publisher
 and topology; connection; transport; deliveries and framing; address, properties, table; errors.
 """
 
@@ -24,6 +24,7 @@ from pyspark_amqp.wire.errors import (
     ConnectionClosed,
     ConnectionLost,
     LoginRefused,
+    NotReady,
     PublishRefused,
     PublishReturned,
     Returned,
@@ -56,6 +57,7 @@ __all__ = [
     "Deliveries",
     "Delivery",
     "LoginRefused",
+    "NotReady",
     "PublishRefused",
     "PublishReturned",
     "Published",

@@ -22,7 +22,7 @@ from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire.connection import Connection
 from pyspark_amqp.wire.deliveries import CONSUMER_TAG, Deliveries, Delivery, take_deliveries
 from pyspark_amqp.wire.errors import BadFrame
-from pyspark_amqp.wire.table import encode_table
+from pyspark_amqp.wire.table import FieldTable, encode_table
 
 PREFETCH_MAX: Final = 65535
 SIZE_MAX: Final = 1 << 62
@@ -47,7 +47,13 @@ class _Partial:
 class Consumer:
     """Consumes one queue; at most `prefetch_count` messages are on their way unacknowledged."""
 
-    def __init__(self, connection: Connection, queue: str, prefetch_count: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        queue: str,
+        prefetch_count: int,
+        arguments: FieldTable | None = None,
+    ) -> None:
         """Start consuming; raises ChannelClosed when the broker refuses."""
         if not 0 < prefetch_count <= PREFETCH_MAX:
             raise ValueError(f"prefetch_count is from 1 to {PREFETCH_MAX}, not {prefetch_count}")
@@ -58,8 +64,8 @@ class Consumer:
         self._partial: _Partial | None = None
         qos = b"\x00\x00\x00\x00" + prefetch_count.to_bytes(2, "big") + b"\x00"
         connection.call(f.BASIC_QOS, qos, f.BASIC_QOS_OK)
-        arguments = b"\x00\x00" + f.shortstr(queue) + _TAG + b"\x00" + encode_table({})
-        connection.call(f.BASIC_CONSUME, arguments, f.BASIC_CONSUME_OK, queue)
+        sent = b"\x00\x00" + f.shortstr(queue) + _TAG + b"\x00" + encode_table(arguments or {})
+        connection.call(f.BASIC_CONSUME, sent, f.BASIC_CONSUME_OK, queue)
 
     def read(self, count: int, *, idle_timeout_s: float, size_limit: int = SIZE_MAX) -> Deliveries:
         """Return up to `count` messages: fewer when none came for `idle_timeout_s` or it is cancelled.

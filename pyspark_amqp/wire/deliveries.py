@@ -69,6 +69,18 @@ class Deliveries:
         for route, properties, body, flag in rows:
             yield Delivery(route, properties, body, flag != 0)
 
+    def between(self, start: int, end: int) -> Deliveries:
+        """Return the messages from row `start` to before row `end`; they cannot be acknowledged by it."""
+        bodies, properties = self.bodies[start:end], self.properties[start:end]
+        return Deliveries(
+            self.queue,
+            self.routes[start:end],
+            properties,
+            bodies,
+            self.redelivered[start:end],
+            size_bytes=sum(map(len, bodies)) + sum(map(len, properties)),
+        )
+
     def append(self, tag: int, delivery: Delivery) -> None:
         """Add one message at the end."""
         self.routes.append(delivery.route)

@@ -11,6 +11,7 @@
       BadFrame            the peer sent what AMQP does not allow
       PublishRefused      the broker sent basic.nack for messages
       PublishReturned     mandatory messages that no queue took
+      NotReady            a queue that this node cannot serve now, and may soon: a stream just after a start
       UnsuitableQueue     a queue of a type that cannot be read in the way that was asked for
 
 Owns no state. Raised by this package only; callers catch WireError or the case they can act on.
@@ -77,6 +78,10 @@ class ConnectionClosed(_ClosedByBroker):
 
 class ChannelClosed(_ClosedByBroker):
     """The broker closed the channel."""
+
+
+class NotReady(WireError):
+    """The node cannot serve the queue yet."""
 
 
 class UnsuitableQueue(WireError):

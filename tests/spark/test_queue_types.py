@@ -80,13 +80,15 @@ def test_looking_into_a_quorum_queue_is_refused_and_costs_nothing(url: str) -> N
 
 
 def test_a_stream_is_refused_by_name(url: str) -> None:
-    with pytest.raises(UnsuitableQueue, match="looking into 'stream': it is a stream"):
+    with pytest.raises(UnsuitableQueue, match="looking into 'stream': it is a stream: mode=replay"):
         looked(url, "stream")
     options = read_stream_options(
         {"amqp.uri": url, "queue": "classic,stream", "spoolLocation": "/x"}
     )
     addresses = options.task.addresses
     counts = Counts(addresses, Listing(addresses, options.queues), retry_timeout_s=0.0)
-    with pytest.raises(UnsuitableQueue, match="reading 'stream': it is a stream"):
+    with pytest.raises(
+        UnsuitableQueue, match="reading 'stream': it is a stream: startingOffsets=first"
+    ):
         counts()
     counts.close()

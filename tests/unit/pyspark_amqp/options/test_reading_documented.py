@@ -12,9 +12,11 @@ from pyspark_amqp.options import (
     read_batch_options,
     read_sink_options,
     read_stream_options,
+    read_stream_queue_options,
 )
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "spark.md"
+DOCS = Path(__file__).resolve().parents[4] / "docs"
+PAGES = ("spark.md", "spark-stream-queues.md")
 
 
 def test_every_option_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,11 +28,12 @@ def test_every_option_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
         finish(self, *arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(OptionReader, "finish", note)
-    for read in (read_stream_options, read_batch_options, read_sink_options):
-        for options in ({}, {"mode": "drain"}, {"amqp.uri": "amqp://h"}):
+    reads = (read_stream_options, read_stream_queue_options, read_batch_options, read_sink_options)
+    for read in reads:
+        for options in ({}, {"mode": "drain"}, {"mode": "replay"}, {"amqp.uri": "amqp://h"}):
             with pytest.raises(BadOptions):
                 read({**options, "unknown": "1"})
-    text = PAGE.read_text()
+    text = "".join((DOCS / page).read_text() for page in PAGES)
     missing = sorted(name for name in asked if f"`{name}`" not in text and f"`{name}=" not in text)
     assert len(asked) > 40
     assert missing == []
