@@ -15,7 +15,7 @@ SPARK_STAMP := $(VENV)/.stamp-spark
 PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/record/_record_c.pyx storage/files/_sync_c.pyx build_stamp.pxi)
 
 # Directories that are checked; a directory that does not exist yet is left out.
-PACKAGES := $(wildcard protocol storage config broker management offline embedded cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
+PACKAGES := $(wildcard protocol storage config cluster broker management offline embedded cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
 # Spark's side is a distribution of its own, made from the same tree.
 SPARK_DISTRIBUTION := distributions/pyspark-amqp
 LINTED := $(PACKAGES) burrowmq/__init__.py burrowmq/__main__.py $(wildcard bench examples tests scripts) setup.py
@@ -243,6 +243,11 @@ vendor: $(RUN_STAMP) ## fetch the UI's three libraries again, as scripts/vendor.
 test-browser: $(DEV_STAMP) ## the management UI in Chromium (apt-get install chromium)
 	$(BIN)/pip install --quiet --requirement requirements-browser.in
 	$(PYTEST) tests/browser $(ARGS)
+
+.PHONY: cluster-test
+cluster-test: $(DEV_STAMP) ## streams of JetStream on three real nats-servers, minutes (Go, or BURROWMQ_NATS_SERVER)
+	@$(PY) -m bench.nats_servers
+	$(PYTEST) tests/cluster $(ARGS)
 
 .PHONY: changelog
 changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)

@@ -20,6 +20,7 @@ PACKAGES = (
     "protocol",
     "storage",
     "config",
+    "cluster",
     "broker",
     "management",
     "offline",

@@ -24,7 +24,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("protocol", "storage", "config", "broker", "management", "offline", "embedded", "cli")
+PACKAGES = (
+    "protocol",
+    "storage",
+    "config",
+    "cluster",
+    "broker",
+    "management",
+    "offline",
+    "embedded",
+    "cli",
+)
 DATA_FILE = ROOT / "build" / "own-coverage.sqlite"
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- own coverage: begin -->", "<!-- own coverage: end -->"

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.needs_server
 THEIRS = 'raise RuntimeError("this is the project\'s own " + __name__)\n'
 FOLDERS = (
     "broker",
+    "cluster",
     "storage",
     "cli",
     "protocol",

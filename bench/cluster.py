@@ -1,0 +1,365 @@
+"""What replicated messages cost: `python -m bench.cluster [--rounds 3] [--messages 60000] [--rabbitmq] [--only NAME,...]`.
+
+Three nats-servers on loopback, streams of three replicas that sync before they answer (`sync_interval: always`), and one
+front-end without AMQP in this process (`bench.jetstream`). Messages are records of persistent AMQP messages, packed and
+unpacked. `--rabbitmq` runs three RabbitMQ nodes beside them with a quorum queue, loaded by the native generator over AMQP.
+Rows come in turn, `--rounds` times; the table has medians. CPU is that of all three servers, and of this process less what
+the load itself takes.
+
+publish: `--open` messages are unconfirmed at any time, in runs of 100. consume: `--credit` messages are unacknowledged at
+most, acknowledged as they come, the queue is full when it begins.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pika
+import uvloop
+
+from bench import native
+from bench.jetstream import FrontEnd
+from bench.nats_servers import NatsCluster
+from bench.peers import Node, Setting
+from bench.peers.base import free_ports
+from bench.peers.rabbitmq import RabbitMQ
+from bench.procfs import cpu_use, rss_bytes
+from burrowmq.cluster import api
+from burrowmq.cluster.record import pack, unpack
+from burrowmq.cluster.tickets import Ticket
+from burrowmq.cluster.window import Window, WindowLimits
+from burrowmq.cluster.wire import Delivered
+from burrowmq.protocol.codec import Message, join_address
+from burrowmq.protocol.properties import Properties, build
+from tests.cluster.resend import EachWithId
+
+RUN = 100
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the command line asks for."""
+
+    messages: int
+    size: int
+    open_max: int
+    credit: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement."""
+
+    rate: float
+    servers_us: float
+    front_us: float
+    rss_mb: float
+
+
+def _bursts(count: int) -> WindowLimits:
+    return WindowLimits(collect_count=min(count, 128), burst_count=count)
+
+
+WINDOWS: dict[str, tuple[type[Window], WindowLimits]] = {
+    "atomic batches of up to 512": (Window, _bursts(512)),
+    "atomic batches of up to 128": (Window, _bursts(128)),
+    "an id for each message, bursts of up to 512": (EachWithId, _bursts(512)),
+    "an id for each message, bursts of up to 128": (EachWithId, _bursts(128)),
+}
+
+
+class Meter:
+    """CPU of the servers and of this process between two moments."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self._pids = pids
+        self._servers_s = self._servers()
+        self._front_s = time.process_time()
+        self._began_s = time.monotonic()
+
+    def _servers(self) -> float:
+        return sum(cpu_use(pid).total_s for pid in self._pids)
+
+    def row(self, count: int, *, load_s: float = 0.0) -> Row:
+        seconds = time.monotonic() - self._began_s
+        front_s = time.process_time() - self._front_s - load_s
+        return Row(
+            rate=count / seconds,
+            servers_us=(self._servers() - self._servers_s) / count * 1e6,
+            front_us=front_s / count * 1e6,
+            rss_mb=max(map(rss_bytes, self._pids)) / 1e6,
+        )
+
+
+def _message(size: int) -> Message:
+    return build(join_address(b"", b"bench"), Properties(delivery_mode=2), b"x" * size)
+
+
+# -- JetStream --------------------------------------------------------------------------------------------------------
+
+
+class JetStreamBench:
+    """One cluster and one front-end for all rows; each row has a stream of its own."""
+
+    def __init__(self, cluster: NatsCluster, load: Load) -> None:
+        self._cluster = cluster
+        self._load = load
+        self._number = 0
+
+    async def start(self) -> None:
+        self._front = FrontEnd([each.url for each in self._cluster.servers])
+        await self._front.start()
+
+    async def close(self) -> None:
+        await self._front.close()
+
+    def _meter(self) -> Meter:
+        return Meter([each.pid for each in self._cluster.servers])
+
+    async def _stream(self) -> str:
+        self._number += 1
+        name = f"Q_bench{self._number}"
+        await self._front.ask(
+            api.create_stream(api.StreamSettings(name=name, subjects=(f"q.{name}",)))
+        )
+        return name
+
+    async def _fill(self, name: str, kind: type[Window], limits: WindowLimits, count: int) -> None:
+        """Publish `count` messages, and return when all are confirmed."""
+        done = asyncio.Event()
+        left = {"to_send": count, "open": 0}
+        messages = [_message(self._load.size)] * RUN
+
+        def more() -> None:
+            while left["to_send"] and left["open"] + RUN <= self._load.open_max:
+                left["to_send"] -= RUN
+                left["open"] += RUN
+                self._front.publish(window, [pack(each) for each in messages])
+
+        def settled(ticket: Ticket) -> None:
+            assert not ticket.refused, window.last_refusal
+            left["open"] -= ticket.count
+            more()
+            if not left["open"]:
+                done.set()
+
+        window = self._front.open_window(f"q.{name}".encode(), settled, kind, limits)
+        more()
+        async with asyncio.timeout(300):
+            await done.wait()
+        assert not window.resent_count, "nothing was sent twice"
+
+    async def publish(self, kind: type[Window], limits: WindowLimits) -> Row:
+        name = await self._stream()
+        await self._fill(name, kind, limits, RUN * 50)
+        meter = self._meter()
+        await self._fill(name, kind, limits, self._load.messages)
+        row = meter.row(self._load.messages)
+        await self._front.ask(api.delete_stream(name))
+        return row
+
+    async def consume(self) -> Row:
+        name, count = await self._stream(), self._load.messages
+        await self._fill(name, Window, _bursts(512), count)
+        await self._front.ask(api.create_consumer(name, api.ConsumerSettings(name="all")))
+        done = asyncio.Event()
+        seen = 0
+
+        def taken(deliveries: list[Delivered]) -> None:
+            nonlocal seen
+            for each in deliveries:
+                unpack(each.payload)
+                place = api.place_of(each.reply)
+                assert place is not None
+                assert place.delivery_count == 1
+            seen += len(deliveries)
+            self._front.ack([each.reply for each in deliveries])
+            if seen >= count:
+                done.set()
+
+        meter = self._meter()
+        self._front.open_pulls(name, "all", taken).allow(self._load.credit)
+        async with asyncio.timeout(300):
+            await done.wait()
+        row = meter.row(count)
+        assert seen == count
+        await self._until_empty(name)
+        await self._front.ask(api.delete_stream(name))
+        return row
+
+    async def _until_empty(self, name: str) -> None:
+        for _ in range(200):
+            state = await self._front.ask(api.stream_state(name))
+            if not state["state"]["messages"]:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError("acknowledgements were lost")
+
+
+# -- RabbitMQ ---------------------------------------------------------------------------------------------------------
+
+
+class RabbitMQBench:
+    """Three nodes in one cluster, a quorum queue of three replicas."""
+
+    def __init__(self, directory: Path, load: Load) -> None:
+        self._load = load
+        (directory / "home").mkdir(parents=True)
+        (epmd,) = free_ports(1)
+        self.nodes: list[Node] = []
+        for number in range(3):
+            node = RabbitMQ().node(directory / f"rabbitmq-{number + 1}", Setting())
+            shared = {"HOME": str(directory / "home"), "ERL_EPMD_PORT": str(epmd)}
+            node.launch.environment.update(shared)
+            self.nodes.append(node)
+
+    def start(self) -> None:
+        first, *others = self.nodes
+        first.start()
+        for each in others:
+            each.start()
+            each.control("stop_app")
+            each.control("join_cluster", first.launch.environment["RABBITMQ_NODENAME"])
+            each.control("start_app")
+
+    def stop(self) -> None:
+        for each in self.nodes:
+            each.kill()
+
+    def _declare(self, name: str) -> None:
+        address = pika.ConnectionParameters("127.0.0.1", self.nodes[0].port)
+        with pika.BlockingConnection(address) as connection:
+            channel = connection.channel()
+            channel.queue_delete(name)
+            channel.queue_declare(name, durable=True, arguments={"x-queue-type": "quorum"})
+
+    def _load_queue(self, name: str, **options: native.Option) -> Row:
+        meter = Meter([each.pid for each in self.nodes])
+        report = native.run(self.nodes[0].port, name=name, durable=True, append=True, **options)
+        row = meter.row(self._load.messages)
+        return Row(report["rate"], row.servers_us, 0.0, row.rss_mb)
+
+    def publish(self) -> Row:
+        self._declare("bench")
+        load = self._load
+        self._load_queue(
+            "bench",
+            producers=1,
+            persistent=True,
+            size=load.size,
+            confirm=load.open_max,
+            messages=5000,
+        )
+        return self._load_queue(
+            "bench",
+            producers=1,
+            persistent=True,
+            size=load.size,
+            confirm=load.open_max,
+            messages=load.messages,
+        )
+
+    def consume(self) -> Row:
+        """What `publish` has left."""
+        load = self._load
+        return self._load_queue(
+            "bench",
+            producers=0,
+            consumers=1,
+            prefetch=load.credit,
+            ack_every=1,
+            messages=load.messages,
+        )
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def _medians(rows: list[Row]) -> Row:
+    def middle(of: Callable[[Row], float]) -> float:
+        return statistics.median(map(of, rows))
+
+    return Row(
+        middle(lambda row: row.rate),
+        middle(lambda row: row.servers_us),
+        middle(lambda row: row.front_us),
+        middle(lambda row: row.rss_mb),
+    )
+
+
+def markdown(found: dict[str, list[Row]]) -> str:
+    lines = [
+        "| what | messages/s | us CPU a message, three servers | this process | largest server, MB |",
+        "|---|---|---|---|---|",
+    ]
+    for title, rows in found.items():
+        row = _medians(rows)
+        rates = ", ".join(f"{each.rate:,.0f}" for each in rows)
+        front = f"{row.front_us:.1f}" if row.front_us else ""
+        lines.append(
+            f"| {title} | {row.rate:,.0f} ({rates}) | {row.servers_us:.1f} | {front} | {row.rss_mb:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+async def measure(options: argparse.Namespace, directory: Path, load: Load) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+
+    def add(title: str, row: Row) -> None:
+        found.setdefault(title, []).append(row)
+        print(f"{title}: {row}", file=sys.stderr, flush=True)
+
+    def is_wanted(title: str) -> bool:
+        return not options.only or any(each in title for each in options.only.split(","))
+
+    cluster = NatsCluster(directory / "nats")
+    rabbitmq = RabbitMQBench(directory / "rabbitmq", load) if options.rabbitmq else None
+    jetstream = JetStreamBench(cluster, load)
+    try:
+        cluster.start()
+        await jetstream.start()
+        if rabbitmq is not None:
+            await asyncio.to_thread(rabbitmq.start)
+        for _ in range(options.rounds):
+            for name, (kind, limits) in WINDOWS.items():
+                if is_wanted(f"publish, {name}"):
+                    add(f"publish, {name}", await jetstream.publish(kind, limits))
+            if rabbitmq is not None:
+                add("publish, RabbitMQ's quorum queue", await asyncio.to_thread(rabbitmq.publish))
+            if is_wanted("consume"):
+                add("consume", await jetstream.consume())
+            if rabbitmq is not None:
+                add("consume, RabbitMQ's quorum queue", await asyncio.to_thread(rabbitmq.consume))
+    finally:
+        await jetstream.close()
+        cluster.stop()
+        if rabbitmq is not None:
+            rabbitmq.stop()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=60_000)
+    parser.add_argument("--size", type=int, default=1024)
+    parser.add_argument("--open", type=int, default=2_000, dest="open_max")
+    parser.add_argument("--credit", type=int, default=500)
+    parser.add_argument("--only", default="", help="words of the titles of JetStream's rows")
+    parser.add_argument("--rabbitmq", action="store_true", help="three RabbitMQ nodes beside them")
+    options = parser.parse_args()
+    load = Load(options.messages // RUN * RUN, options.size, options.open_max, options.credit)
+    with tempfile.TemporaryDirectory(prefix="burrowmq-cluster-") as directory:
+        found = uvloop.run(measure(options, Path(directory), load))
+    print(markdown(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

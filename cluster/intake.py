@@ -1,0 +1,177 @@
+"""Taking messages from a consumer that front-ends share, and acknowledging them. No I/O, and no clock of its own.
+
+`Pulls` keeps requests for messages open at the server: so many as there is credit for, asked again when half of it is
+used up, so that the next messages are on their way while these are handled. A request ends when it is filled, by a
+status that says what is left of it (it expired, the leader changed), by silence (heartbeats stay away), or with the
+link.
+
+`Acks` collects acknowledgements. They have no answer: one that is lost means that the message comes again. Those that
+wait when a link breaks go by the next one, since the consumer is the same.
+
+State owned: open requests; acknowledgements that wait. Called by who holds the link, as `cluster.window` is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burrowmq.cluster import api
+from burrowmq.cluster.wire import Delivered, Headers, WireError, decode_headers, encode_publish
+
+_PENDING = "Nats-Pending-Messages"
+_HEARTBEAT = 100
+_EXPIRED = 408
+_LATER_MS = 100.0
+"""After a request that could not be served (no leader, no such consumer) the next one waits so long."""
+
+_SILENCES = 2.5
+"""So many times the heartbeats' interval without a word, and the requests count as lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullLimits:
+    """How long a request stays open, and how often the server says that it is."""
+
+    expires_ms: int = 30_000
+    heartbeat_ms: int = 3_000
+
+
+class _Pull:
+    """One request: how many messages it may still bring, and when it was made."""
+
+    __slots__ = ("asked_ms", "left_count")
+
+    def __init__(self, left_count: int, asked_ms: float) -> None:
+        self.left_count = left_count
+        self.asked_ms = asked_ms
+
+
+class Pulls:
+    """Those of one front-end at one consumer, by a subscription of its own to all subjects below `inbox`.
+
+    A message comes under the subject by which it was published: which request it answers is not said, so it counts for
+    the oldest. A status names its request, and what was left of it: that puts right what was counted for another.
+    """
+
+    def __init__(
+        self, stream: str, consumer: str, inbox: bytes, limits: PullLimits | None = None
+    ) -> None:
+        self._stream = stream
+        self._consumer = consumer
+        self._inbox = inbox
+        self._limits = limits or PullLimits()
+        self._credit = 0
+        self._open: dict[int, _Pull] = {}
+        self._number = 0
+        self._heard_ms = 0.0
+        self._not_before_ms = 0.0
+        self.last_status: Headers | None = None
+        """What the server said of a request that ended before it was filled, the last time."""
+
+    @property
+    def open_count(self) -> int:
+        """Messages that are asked for and have not come."""
+        return sum(pull.left_count for pull in self._open.values())
+
+    def allow(self, credit: int) -> None:
+        """So many messages may be on their way at most. Fewer than are asked for by now: those come all the same."""
+        self._credit = credit
+
+    def poll(self, now_ms: float) -> bytes:
+        """The request to be sent now; b"" for none. Forgets those that the server has forgotten."""
+        self._forget(now_ms)
+        open_count = self.open_count
+        is_enough = open_count * 2 > self._credit or open_count >= self._credit
+        if is_enough or now_ms < self._not_before_ms:
+            return b""
+        if not self._open:
+            self._heard_ms = now_ms
+        count = self._credit - open_count
+        self._number += 1
+        self._open[self._number] = _Pull(count, now_ms)
+        request = api.pull(
+            self._stream,
+            self._consumer,
+            count,
+            expires_ms=self._limits.expires_ms,
+            heartbeat_ms=self._limits.heartbeat_ms,
+        )
+        return encode_publish(
+            request.subject, request.payload, b"%b.%d" % (self._inbox, self._number)
+        )
+
+    def _forget(self, now_ms: float) -> None:
+        """A server that says nothing at all has no request of ours; one that is long over was lost before."""
+        limits = self._limits
+        if now_ms - self._heard_ms >= _SILENCES * limits.heartbeat_ms:
+            self._open.clear()
+        over_ms = now_ms - limits.expires_ms - limits.heartbeat_ms
+        for number in [number for number, pull in self._open.items() if pull.asked_ms <= over_ms]:
+            del self._open[number]
+
+    def delivered(self, delivered: Delivered, now_ms: float) -> bool:
+        """Account for what the subscription has brought; whether it is a message (and no status)."""
+        self._heard_ms = now_ms
+        if not delivered.reply:
+            self._heard(delivered, now_ms)
+            return False
+        for number, pull in self._open.items():
+            pull.left_count -= 1
+            if not pull.left_count:
+                del self._open[number]
+            break
+        return True
+
+    def _heard(self, delivered: Delivered, now_ms: float) -> None:
+        try:
+            status = decode_headers(delivered.headers)
+        except WireError:
+            return  # silence will end the request
+        if status.status in (0, _HEARTBEAT):
+            return
+        self.last_status = status
+        if status.status != _EXPIRED:
+            self._not_before_ms = now_ms + _LATER_MS
+        number = delivered.subject[len(self._inbox) + 1 :]
+        ended = self._open.pop(int(number), None) if number.isdigit() else None
+        pending = status.values.get(_PENDING, "")
+        if ended is None or not pending.isdecimal():
+            return
+        for pull in self._open.values():
+            pull.left_count = max(1, pull.left_count + ended.left_count - int(pending))
+            break
+
+    def lost(self) -> None:
+        """The link broke, and all requests with it."""
+        self._open.clear()
+
+
+class Acks:
+    """Acknowledgements that wait: for `collect_count` of them, or for `collect_ms`."""
+
+    def __init__(self, collect_count: int = 256, collect_ms: float = 20.0) -> None:
+        self._collect_count = collect_count
+        self._collect_ms = collect_ms
+        self._replies: list[bytes] = []
+        self._since_ms = 0.0
+
+    def add(self, replies: list[bytes], now_ms: float) -> None:
+        """These deliveries, by their reply subjects, are done with."""
+        if not self._replies:
+            self._since_ms = now_ms
+        self._replies += replies
+
+    def due_ms(self) -> float | None:
+        """When `poll` has something to send; None for never."""
+        if not self._replies:
+            return None
+        is_enough = len(self._replies) >= self._collect_count
+        return self._since_ms if is_enough else self._since_ms + self._collect_ms
+
+    def poll(self, now_ms: float) -> bytes:
+        """What is to be sent now; b"" for nothing."""
+        due_ms = self.due_ms()
+        if due_ms is None or now_ms < due_ms:
+            return b""
+        replies, self._replies = self._replies, []
+        return b"".join([b"PUB %b 0\r\n\r\n" % reply for reply in replies])

@@ -1,0 +1,305 @@
+"""Publishing into one stream: one burst in flight, the rest collects. No I/O, and no clock of its own.
+
+JetStream pays one append and one sync for what arrives together. So a burst of messages is sent as an atomic batch,
+and what comes while its answer is awaited is the next one. A burst that meets no other goes when `collect_count`
+messages are there, or after `collect_ms`.
+
+A burst has a message id, each attempt at it a batch id. When the answer of an attempt is lost (the connection broke,
+the leader was killed, nobody answered for `attempt_ms`), the burst is sent again under the same message id, and no
+other burst before its outcome is known: that keeps the publisher's order, and doubles nothing (docs/adr/0030). After
+`give_up_ms` its messages are refused: what became of them is not known, and their publisher is told so by a nack.
+
+A stream that has no room for a whole burst refuses all of it. Then half of it is tried, and so on: what has room is
+stored, and with the first single message that has none the rest of that burst is refused, since the stream was full
+at that moment. A burst of which an earlier attempt may still be on its way is not divided, but refused.
+
+State owned: messages that wait, the burst in flight. Called by who holds the link: `add` for each run; `poll` at the
+end of a turn and at `due_ms`, whose octets are to be sent; `answered` for each answer; `lost` when the link broke.
+All times are milliseconds of a clock that never goes back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from burrowmq.cluster.api import (
+    ATOMIC_MAX,
+    Outcome,
+    PublishAnswer,
+    batch_headers,
+    publish_answer,
+    single_headers,
+)
+from burrowmq.cluster.tickets import Share, Shares, Ticket
+from burrowmq.cluster.wire import PAYLOAD_MAX, Delivered, encode_publish
+
+HEADERS_MAX: Final = 512
+"""Octets of the headers that a message gets, at most."""
+_LATER_MS: Final = (50.0, 100.0, 200.0, 400.0, 800.0)
+"""After so long a refused attempt is repeated, by how often it was; then after the last of these each time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowLimits:
+    """How a window collects, and how long it tries."""
+
+    collect_count: int = 128
+    collect_ms: float = 2.0
+    burst_count: int = 512
+    burst_bytes: int = 1 << 20
+    attempt_ms: float = 1_000.0
+    """An attempt waits so long for its answer, or four times as long as the last burst took, but at most"""
+    attempt_most_ms: float = 5_000.0
+    give_up_ms: float = 30_000.0
+    waiting_count: int = 16_384
+    waiting_bytes: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        assert 1 <= self.burst_count <= ATOMIC_MAX, "what a server takes as one batch"
+
+
+class _Burst:
+    """Messages that are sent together."""
+
+    __slots__ = ("attempt", "began_ms", "next_ms", "number", "payloads", "shares")
+
+    def __init__(
+        self, number: int, payloads: list[bytes], shares: list[Share], now_ms: float
+    ) -> None:
+        self.number = number
+        self.payloads = payloads
+        self.shares = shares
+        self.began_ms = now_ms
+        self.attempt = 0
+        self.next_ms = now_ms
+        """When it is sent, for the first time or again."""
+
+
+class Window:
+    """That of one publisher into the stream behind `subject`.
+
+    `name` is like no other that publishes into this stream, now or within its duplicate window: not like that of an
+    earlier life of this node, for one. Answers are sent to subjects below `inbox`.
+    """
+
+    def __init__(
+        self, subject: bytes, name: bytes, inbox: bytes, limits: WindowLimits | None = None
+    ) -> None:
+        self._subject = subject
+        self._name = name
+        self._inbox = inbox
+        self._limits = limits or WindowLimits()
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._shares = Shares()
+        self._since_ms = 0.0  # since when something has been waiting
+        self._burst: _Burst | None = None
+        self._burst_number = 0
+        self._divided_count = (
+            0  # of those that wait, the first: what is left of a burst that was refused as a whole
+        )
+        self._part_count = 0  # so many of them are tried next
+        self._patience_ms = self._limits.attempt_ms
+        self._done: list[Ticket] = []
+        self.payload_max = PAYLOAD_MAX
+        """Octets of a payload that a server takes: what is longer is refused here, it would end the connection."""
+        self.last_refusal = ""
+        """Why messages were refused, the last time."""
+        self.resent_count = 0
+        """Attempts beyond the first of their burst."""
+
+    # -- in ---------------------------------------------------------------------------------------------------------
+
+    def add(self, payloads: Sequence[bytes], now_ms: float) -> Ticket:
+        """A run joins what waits; what no server would take is refused."""
+        if not self._waiting:
+            self._since_ms = now_ms
+        ticket = Ticket(len(payloads))
+        longest = self.payload_max - HEADERS_MAX
+        start = 0
+        for place, payload in enumerate(payloads):
+            if len(payload) > longest:
+                self._join(payloads[start:place], Share(ticket, start, place - start))
+                self._settle([Share(ticket, place, 1)], is_stored=False)
+                self.last_refusal = f"a record of {len(payload)} octets; the servers take {longest}"
+                start = place + 1
+        self._join(payloads[start:], Share(ticket, start, len(payloads) - start))
+        return ticket
+
+    def _join(self, payloads: Sequence[bytes], share: Share) -> None:
+        if payloads:
+            self._waiting.extend(payloads)
+            self._waiting_bytes += sum(map(len, payloads))
+            self._shares.add(share)
+
+    @property
+    def waiting_count(self) -> int:
+        """Messages that wait for a burst."""
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether who publishes is to stop until less waits."""
+        limits = self._limits
+        return (
+            len(self._waiting) >= limits.waiting_count
+            or self._waiting_bytes >= limits.waiting_bytes
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is in flight."""
+        return self._burst is None and not self._waiting
+
+    # -- out --------------------------------------------------------------------------------------------------------
+
+    def poll(self, now_ms: float) -> bytes:
+        """What is to be sent now; b"" for nothing."""
+        burst = self._burst
+        if burst is None:
+            if not self._waiting or now_ms < self._starts_ms():
+                return b""
+            burst = self._burst = self._begin(now_ms)
+        elif now_ms < burst.next_ms:
+            return b""
+        elif self.expire(now_ms):
+            return self.poll(now_ms)
+        burst.attempt += 1
+        burst.next_ms = min(now_ms + self._patience_ms, burst.began_ms + self._limits.give_up_ms)
+        self.resent_count += burst.attempt > 1
+        return self._encoded(burst)
+
+    def expire(self, now_ms: float) -> bool:
+        """Refuse what is in flight if nobody has answered for too long; whether that was so.
+
+        `poll` looks by itself: to be asked while there is no link.
+        """
+        burst, limit_ms = self._burst, self._limits.give_up_ms
+        if burst is None or not burst.attempt or now_ms - burst.began_ms < limit_ms:
+            return False
+        self._refuse(burst, f"no answer for {limit_ms / 1000:.0f} s")
+        return True
+
+    def due_ms(self) -> float | None:
+        """When `poll` has something to do again, if no answer comes; None for never."""
+        if self._burst is not None:
+            return self._burst.next_ms
+        return self._starts_ms() if self._waiting else None
+
+    def _starts_ms(self) -> float:
+        is_enough = len(self._waiting) >= self._limits.collect_count
+        return self._since_ms if is_enough else self._since_ms + self._limits.collect_ms
+
+    def _begin(self, now_ms: float) -> _Burst:
+        waiting, limit = self._waiting, self._limits.burst_count
+        if self._divided_count:
+            limit = self._part_count
+        count = total = 0
+        for payload in islice(waiting, limit):
+            total += len(payload)
+            if count and total > self._limits.burst_bytes:
+                total -= len(payload)
+                break
+            count += 1
+        payloads = [waiting.popleft() for _ in range(count)]
+        self._waiting_bytes -= total
+        self._divided_count = max(0, self._divided_count - count)
+        self._part_count = (self._divided_count + 1) // 2
+        self._burst_number += 1
+        return _Burst(self._burst_number, payloads, self._shares.take(count), now_ms)
+
+    def _encoded(self, burst: _Burst) -> bytes:
+        subject, payloads = self._subject, burst.payloads
+        reply = b"%b.%d.%d" % (self._inbox, burst.number, burst.attempt)
+        message_id = b"%b.%d" % (self._name, burst.number)
+        if len(payloads) == 1:
+            return encode_publish(subject, payloads[0], reply, single_headers(message_id))
+        headers = batch_headers(b"%b.%d" % (message_id, burst.attempt), message_id, len(payloads))
+        parts = [
+            encode_publish(subject, payload, b"", head)
+            for payload, head in zip(payloads[:-1], headers[:-1], strict=True)
+        ]
+        parts.append(encode_publish(subject, payloads[-1], reply, headers[-1]))
+        return b"".join(parts)
+
+    # -- answers ----------------------------------------------------------------------------------------------------
+
+    def answered(self, delivered: Delivered, now_ms: float) -> None:
+        """An answer has come to a subject below the inbox. One to a burst that is over says nothing any more."""
+        numbers = delivered.subject[len(self._inbox) + 1 :].split(b".")
+        burst = self._burst
+        if burst is None or len(numbers) != 2 or numbers[0] != b"%d" % burst.number:
+            return
+        is_last = numbers[1] == b"%d" % burst.attempt
+        found = publish_answer(delivered)
+        if found.outcome is Outcome.STORED:
+            took_ms = now_ms - burst.began_ms
+            self._patience_ms = min(
+                max(self._limits.attempt_ms, 4 * took_ms), self._limits.attempt_most_ms
+            )
+            self._end(burst, is_stored=True)
+        elif (
+            is_last
+        ):  # of one before it nothing is concluded: the last may have been stored meanwhile
+            self._not_stored(burst, found, now_ms)
+
+    def _not_stored(self, burst: _Burst, found: PublishAnswer, now_ms: float) -> None:
+        if found.outcome is Outcome.AGAIN:
+            later = _LATER_MS[min(burst.attempt, len(_LATER_MS)) - 1]
+            burst.next_ms = min(now_ms + later, burst.began_ms + self._limits.give_up_ms)
+            return
+        if found.outcome is Outcome.FULL and burst.attempt == 1 and len(burst.payloads) > 1:
+            self._divide(burst)
+            return
+        self._refuse(burst, found.text)
+        if found.outcome is Outcome.FULL and self._divided_count:
+            self._refuse_waiting(self._divided_count, found.text)
+
+    def _divide(self, burst: _Burst) -> None:
+        """Nothing of the burst is stored: it waits again, and half of it is the next burst."""
+        self._waiting.extendleft(reversed(burst.payloads))
+        self._waiting_bytes += sum(map(len, burst.payloads))
+        self._shares.put_back(burst.shares)
+        self._divided_count += len(burst.payloads)
+        self._part_count = (len(burst.payloads) + 1) // 2
+        self._since_ms = burst.began_ms - self._limits.collect_ms  # it has waited
+        self._burst = None
+
+    def lost(self, now_ms: float) -> None:
+        """The link broke: what is in flight is sent again as soon as there is one."""
+        if self._burst is not None:
+            self._burst.next_ms = now_ms
+
+    def give_up(self, reason: str) -> None:
+        """Refuse all that is in flight and all that waits: the stream is gone, or the node stops."""
+        if self._burst is not None:
+            self._refuse(self._burst, reason)
+        if self._waiting:
+            self._refuse_waiting(len(self._waiting), reason)
+
+    def _refuse_waiting(self, count: int, reason: str) -> None:
+        for _ in range(count):
+            self._waiting_bytes -= len(self._waiting.popleft())
+        self._divided_count = 0
+        self._settle(self._shares.take(count), is_stored=False)
+        self.last_refusal = reason
+
+    def _refuse(self, burst: _Burst, reason: str) -> None:
+        self.last_refusal = reason
+        self._end(burst, is_stored=False)
+
+    def _end(self, burst: _Burst, *, is_stored: bool) -> None:
+        self._burst = None
+        self._settle(burst.shares, is_stored=is_stored)
+
+    def _settle(self, shares: list[Share], *, is_stored: bool) -> None:
+        self._done += [share.ticket for share in shares if share.settle(is_stored=is_stored)]
+
+    def take_done(self) -> list[Ticket]:
+        """The tickets that are done since this was last asked: in their runs' order, unless one is too long."""
+        done, self._done = self._done, []
+        return done
