@@ -152,13 +152,16 @@ class Acks:
         self._flushed_early[queue_id] = numbers
         self._unflushed[queue_id] = None
 
-    def do_idle_work(self, *, is_last: bool = False) -> None:
+    def do_idle_work(self, *, is_last: bool = False, is_rescuing: bool = False) -> None:
         """Write acks, remove segments without live messages, set damaged messages aside.
 
+        `is_rescuing`: what a failed sync took from files is still to be written elsewhere, so that nothing in them is
+        taken for damage.
         What the disk refuses of a queue is tried again in a later moment, unless this is the last. Raises StorageError;
         after DiskFull, what was not done is left to the next call.
         """
-        self._set_lost_aside()
+        if not is_rescuing:
+            self._set_lost_aside()
         if self._context.leftover_count and (is_last or time.monotonic() >= self._next_sweep):
             self._next_sweep = time.monotonic() + _SWEEP_S
             self._context.sweep()

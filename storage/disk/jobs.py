@@ -87,7 +87,7 @@ class DiskJobs:
             writer.queues(),
             writer.reader,
             writer.counters,
-            writer.refusals.why_unreadable,
+            writer.why_unjudged,
             self._lock,
         )
         self.scrub = Scrub(context, walk, writer.reader, writer.counters)

@@ -59,7 +59,7 @@ class ScrubWalk:
         queues: Mapping[int, QueueDisk],
         reader: Reader,
         counters: Counters,
-        why_unreadable: Callable[[int], str],
+        why_unjudged: Callable[[int], str],
         lock: threading.Lock,
     ) -> None:
         self.at = Place(0, "")
@@ -68,7 +68,7 @@ class ScrubWalk:
         self._queues = queues
         self._reader = reader
         self._counters = counters
-        self._why_unreadable = why_unreadable
+        self._why_unjudged = why_unjudged
         self._lock = lock
         # Places of the shared stores that were whole in this pass, by vhost and segment.
         self._seen: dict[tuple[str, int], int] = {}
@@ -220,7 +220,7 @@ class ScrubWalk:
         segment = queue.index.segments.get(number) if queue is not None else None
         if queue is None or segment is None or not segment.live:
             return None
-        reason = self._why_unreadable(queue_id)
+        reason = self._why_unjudged(queue_id)
         if reason:
             raise ReadFailed(f"nobody knows what is on disk: {reason}")
         try:

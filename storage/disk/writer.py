@@ -321,6 +321,12 @@ class Writer:
         """Whether a rescue is not finished: nothing may be synced before it is."""
         return self._rescue is not None
 
+    def why_unjudged(self, queue_id: int) -> str:
+        """Why what a queue's files say is no sign of damage now; empty when it would be. Any thread, under the lock."""
+        if self.is_rescuing:
+            return "a sync failed, and what it was for is not yet written elsewhere"
+        return self.refusals.why_unreadable(queue_id)
+
     def begin_rescue(
         self, commit: StagedCommit | None, failed: Mapping[str, str], reason: str
     ) -> None:
@@ -346,7 +352,7 @@ class Writer:
 
     def upkeep(self, *, is_last: bool = False) -> None:
         """Do the idle work; see `Acks.do_idle_work`."""
-        self.acks.do_idle_work(is_last=is_last)
+        self.acks.do_idle_work(is_last=is_last, is_rescuing=self.is_rescuing)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
