@@ -25,6 +25,9 @@ from burrowmq.storage.queue.v1.files import IndexFilesV1
 from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_NONE, ENTRY_PRESENT, EntryColumns
 
 _ALL = 1 << 32
+_NONE, _PRESENT, _CORRUPT = (
+    bytes((status,)) for status in (ENTRY_NONE, ENTRY_PRESENT, ENTRY_CORRUPT)
+)
 
 
 @dataclass(slots=True)
@@ -46,7 +49,7 @@ class _Said:
         self.corrupt += columns.statuses.count(ENTRY_CORRUPT)
         statuses, torn = _checked(data, segment, run.first, columns, seed)
         self.torn += torn
-        statuses = statuses.replace(bytes((ENTRY_CORRUPT,)), bytes((ENTRY_NONE,)))
+        statuses = statuses.replace(_CORRUPT, _NONE)
         if any(statuses):
             self.runs.append(run._replace(columns=columns._replace(statuses=statuses)))
 
@@ -172,7 +175,10 @@ def put_together(
         acked_in_file = places.acked
     for run in said.runs:
         places.put(run.first, run.columns)
-    corrupt = places.statuses.count(ENTRY_CORRUPT)
+    corrupt = 0
+    if ENTRY_CORRUPT in places.statuses:  # what is acked is nobody's loss: it may be a torn block that an old start found
+        damaged = bits_of(bytes(places.statuses).replace(_PRESENT, _NONE).replace(_CORRUPT, _PRESENT))
+        corrupt = (damaged & ~(places.acked | said.acked)).bit_count()
     columns = places.part(0, directory.entry_count - 1)
     present = bits_of(columns.statuses)
     # What is torn in the file and in no journal either is acked there: the next start takes the block for durable.
@@ -201,9 +207,9 @@ def put_together(
 def _read_blocks(
     places: SegmentColumns, file: FoundFile, number: int, durable: int, seed: int
 ) -> int:
-    """Take in what a segment's file says; of blocks that may not have been durable the bodies are checked.
+    """Take in what a segment's file says; of blocks that may not have been durable entries and bodies are checked.
 
-    Gives the bits of the places whose body is not whole.
+    Gives the bits of the places whose entry or body is not whole.
     """
     data = file.data
     torn = 0
@@ -215,9 +221,11 @@ def _read_blocks(
         elif block.kind == MESSAGES:
             columns = queue_blocks.entries_in(data, block, seed)
             if block.journal >= max(durable, 1):
-                statuses, count = _checked(data, number, block.first, columns, seed)
-                if count:
-                    torn |= (bits_of(columns.statuses) & ~bits_of(statuses)) << block.first
+                statuses, _ = _checked(data, number, block.first, columns, seed)
+                statuses = statuses.replace(_CORRUPT, _NONE)
+                # An entry may be cut off by the file's end, and what is appended behind the block gives it other bytes.
+                claimed = columns.statuses.ljust(block.rows, _CORRUPT).replace(_CORRUPT, _PRESENT)
+                torn |= (bits_of(claimed) & ~bits_of(statuses)) << block.first
                 columns = columns._replace(statuses=statuses)
             places.put(block.first, columns)
-    return torn
+    return torn & ((1 << len(places.statuses)) - 1)

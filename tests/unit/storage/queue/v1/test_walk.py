@@ -8,7 +8,9 @@ import pytest
 
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
+from burrowmq.storage.record import ENTRY_SIZE
 from burrowmq.storage.types import RecoveredQueue
+from tests.support.bench.observer import RecordingObserver
 from tests.support.one_queue import DIRECT, LARGE, OneQueue
 
 
@@ -29,6 +31,23 @@ def test_a_torn_large_run_costs_what_is_torn_also_at_the_second_start() -> None:
         assert store.log.recovered is not None
         assert store.log.recovered.count == 39
         store.settle()
+
+
+def test_an_entry_of_a_torn_large_run_that_is_cut_in_two_is_no_damage_at_the_second_start() -> None:
+    """What is appended behind the block fills the entry up, so that it fails its check then."""
+    store = OneQueue(options=DIRECT)
+    observer = store.observer = RecordingObserver()  # type: ignore[assignment]
+    store.publish(10)
+    file = store.file("0.idx")
+    begins = file.size()
+    store.publish(10)
+    file.truncate(begins + queue_blocks.BLOCK_SIZE + 4 * ENTRY_SIZE + 16)
+    for _ in range(3):
+        store.crash()
+        assert store.seqs() == list(range(10))
+        assert not observer.named("record_lost")
+        store.settle()
+    assert file.size() > begins + queue_blocks.BLOCK_SIZE + 4 * ENTRY_SIZE + 16
 
 
 def test_a_torn_large_run_is_found_when_only_acks_name_the_last_journal() -> None:
