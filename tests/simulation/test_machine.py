@@ -7,9 +7,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +79,22 @@ def test_a_seed_gives_the_same_run_again() -> None:
         assert first.go() == second.go()
         assert first.machine.threads.now_s == second.machine.threads.now_s
         assert first.machine.disk.counters == second.machine.disk.counters
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_ends_the_run_of_seeds() -> None:
+    command = [sys.executable, "-m", "tests.simulation.machine", "--seeds", "1000", "--jobs", "1"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        while not (found := children.read_text()) and running.poll() is None:
+            time.sleep(0.01)
+        os.kill(int(found.split()[0]), signal.SIGKILL)
+        _, errors = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 1
+    assert "BrokenProcessPool" in errors
 
 
 def test_what_befell_the_runs_is_told_by_step() -> None:

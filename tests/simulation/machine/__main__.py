@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tests.simulation.machine.coverage import Met, table
@@ -82,8 +83,8 @@ def simulate(first: int, count: int, jobs: int, *, may_fail: bool = False) -> in
     done = failed = 0
     total: Counter[str] = Counter()
     met = Met()
-    with multiprocessing.Pool(jobs) as pool:
-        for number, counts, its, reports in pool.imap_unordered(
+    with ProcessPoolExecutor(jobs) as pool:  # one that is killed ends all: a Pool would wait for it for ever
+        for number, counts, its, reports in pool.map(
             partial(work, may_fail=may_fail), chunks(first, count)
         ):
             done += number
