@@ -7,7 +7,6 @@ come past the mutant's lines (`tests.mutation.reach`). State: a `Judge`. Called 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import resource
@@ -24,7 +23,7 @@ import pytest
 
 from tests.mutation.hunt import Found, hunt
 from tests.mutation.mutant import ROOT, Mutant
-from tests.mutation.plans import directed, drawn, drawn_as, keep, kept
+from tests.mutation.plans import directed, drawn, keep, kept
 from tests.mutation.reach import Reach
 from tests.mutation.swapped import put_in
 from tests.simulation.machine.branches import MOST
@@ -67,12 +66,6 @@ class Verdict(NamedTuple):
         return best._replace(ran=max(self.ran, known.ran), tested=tested, tried=tried)
 
 
-def edit_of(mutant: Mutant) -> str:
-    """What the verdict on a mutant is worth for: this edit of this file."""
-    text = f"{mutant.path}\n{mutant.old}\n{mutant.new}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 class Judge:
     """See the module. `kills` has the names of plans that found mutants, `items` are the tests that were collected."""
 
@@ -106,7 +99,7 @@ class Judge:
             tested = self._tests
         seconds = round(time.monotonic() - began, 1)
         ran = len(tried)
-        return Verdict(mutant.name, edit_of(mutant), by, why, ran, seconds, tested, tried)
+        return Verdict(mutant.name, mutant.edit, by, why, ran, seconds, tested, tried)
 
     def finds_again(self, mutant: Mutant, known: Verdict) -> bool:
         """Whether the plan that found it finds it still, or another that found some."""
@@ -122,10 +115,8 @@ class Judge:
         """Try plans that were not tried before; gives all that have been, too."""
         kept.cache_clear()  # other judges keep some meanwhile
         first, waiting = directed(mutant.name, self._kills), list(drawn(0, self._count))
-        as_drawn = {name: drawn_as(name) for name in first}
-        names = [name for name in (*first, *waiting) if name not in tried]
-        met = set(self._reach.comes_past(mutant, [as_drawn.get(name, name) for name in names]))
-        names = [name for name in names if as_drawn.get(name, name) in met]
+        names = self._reach.comes_past(mutant, first) + self._reach.most_often(mutant, waiting)
+        names = [name for name in dict.fromkeys(names) if name not in tried]
         run = list(tried)
         while names:
             work = partial(hunt, names, self._seconds, copies_for(mutant))

@@ -14,7 +14,8 @@ it, where that is so. State: none.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).parent / "mutants"
 KINDS = ("durability", "order", "accounting")
 MET = "__mutant_is_met__"
-"""What is called where a function begins that a mutant is in, so that its user knows when it matters."""
+"""What is called before the statement that a mutant is in, so that its user knows when it matters."""
 
 
 class NotApplicable(Exception):
@@ -40,11 +41,27 @@ class Mutant(NamedTuple):
     outside: str
 
     def marked(self, *, has_edit: bool) -> str:
-        """The file with the edit or without it, and a call of `MET` in the function that it is in."""
+        """The file with the edit or without it, and a call of `MET` before the statement that it is in."""
         text = (ROOT / self.path).read_text(encoding="utf-8")
-        at = text.count("\n", 0, text.index(self.old)) + 1
-        name = _function_at(text, at)
-        return _with_call(self.applied() if has_edit else text, name)
+        call, line = f"{MET}()", self.line
+        marked = with_calls(text, {line: call})
+        if not has_edit or marked == text:
+            return marked if not has_edit else self.applied()
+        while (marked := with_calls(self.applied(), {line: call})) == self.applied():
+            line -= 1  # the last statement of a function was left out
+        return marked
+
+    @property
+    def line(self) -> int:
+        """Where in its file it begins."""
+        text = (ROOT / self.path).read_text(encoding="utf-8")
+        return text.count("\n", 0, text.index(self.old)) + 1
+
+    @property
+    def edit(self) -> str:
+        """What a verdict on it is worth for: this edit of this file."""
+        text = f"{self.path}\n{self.old}\n{self.new}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def applied(self, root: Path = ROOT) -> str:
         """The file with the edit. Raises NotApplicable."""
@@ -58,39 +75,51 @@ class Mutant(NamedTuple):
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _functions(node: ast.AST, within: str = "") -> Iterator[tuple[str, Function]]:
-    """All functions below a node, each with its name and those of what it is in; inner ones last."""
-    for child in ast.iter_child_nodes(node):
-        name = within
-        if isinstance(child, Function | ast.ClassDef):
-            name = f"{within}.{child.name}"
-        if isinstance(child, Function):
-            yield name, child
-        yield from _functions(child, name)
-
-
-def _function_at(text: str, line: int) -> str:
-    """The innermost function that a line is in; empty where there is none."""
-    found = ""
-    for name, function in _functions(ast.parse(text)):
-        if function.lineno <= line <= (function.end_lineno or 0):
-            found = name
-    return found
-
-
-def _with_call(text: str, name: str) -> str:
-    """The text with a call of `MET` as the first statement of a function."""
+def with_calls(text: str, calls: Mapping[int, str]) -> str:
+    """The text with a call before the statement that each of these lines is in; none where no function has the line."""
+    tree = ast.parse(text)
     lines = text.split("\n")
-    for found, function in _functions(ast.parse(text)):
-        has_text = ast.get_docstring(function) is not None
-        if found == name:
-            first = function.body[min(has_text, len(function.body) - 1)]
-            decorators = first.decorator_list if isinstance(first, Function) else []
-            line = min(one.lineno for one in (first, *decorators))
-            if line > function.lineno:
-                lines.insert(line - 1, f"{' ' * first.col_offset}{MET}()")
-                break
+    found = [(_place_at(tree, lines, line), call) for line, call in calls.items()]
+    for place, call in sorted(found, key=lambda one: one[0], reverse=True):
+        line, column = place
+        if line:
+            lines.insert(line - 1, f"{' ' * column}{call}")
     return "\n".join(lines)
+
+
+def _place_at(tree: ast.AST, lines: Sequence[str], line: int) -> tuple[int, int]:
+    """Where the innermost statement of a function begins that a line is in: its line and column; (0, 0): there is none."""
+    place, node, function = (0, 0), tree, None
+    while True:
+        inner = next((child for child in _children(node) if _has(child, line)), None)
+        if inner is None:
+            return place
+        if function is not None and not lines[inner.lineno - 1].lstrip().startswith("elif "):
+            place = _begins(inner)
+        if isinstance(inner, Function):
+            function = inner
+            body = inner.body[ast.get_docstring(inner) is not None :] or inner.body
+            if body[0].lineno > inner.lineno:
+                place = _begins(body[0])
+        node = inner
+
+
+def _children(node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements below a node, those of clauses too."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        elif isinstance(child, ast.ExceptHandler | ast.match_case):
+            yield from _children(child)
+
+
+def _has(statement: ast.stmt, line: int) -> bool:
+    return _begins(statement)[0] <= line <= (statement.end_lineno or 0)
+
+
+def _begins(statement: ast.stmt) -> tuple[int, int]:
+    decorators = getattr(statement, "decorator_list", ())
+    return min(one.lineno for one in (statement, *decorators)), statement.col_offset
 
 
 def parsed(text: str) -> Iterator[Mutant]:

@@ -1,27 +1,31 @@
 """`python -m tests.mutation.reach`: which plans of the simulated machine, and which tests, come past which line of the store.
 
 A mutant changes nothing in a run that never comes past its lines, so that such a run need not be made: for what is rare
-one plan in a hundred is left. Each plan runs once, interpreted and under coverage, with its name as the context; then
-the tests of the store do. What a module does while it is imported counts for all. State:
-build/mutation-reach.json; a plan or a test that it does not know is taken for one that comes past everything.
+one plan in a hundred is left. Each plan runs once, interpreted, with a mark before the statement of each mutant, which
+counts; the tests of the store run once under coverage, with their names as contexts. What a module does while it is
+imported counts for all. State: build/mutation-times.json and build/mutation-reach.json; a plan, a test or a mutant that
+they do not know is taken for one that comes past, or is come past by, everything.
 """
 
 from __future__ import annotations
 
 import argparse
+import builtins
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import coverage
 import pytest
 
-from tests.mutation.mutant import ROOT, Mutant
+from tests.mutation.mutant import MET, ROOT, Mutant, mutants, with_calls
+from tests.mutation.swapped import put_in_text
 
 REACH = ROOT / "build" / "mutation-reach.json"
+TIMES = ROOT / "build" / "mutation-times.json"
+EDITS = "edits"  # those that were looked for
 IMPORT = "import"
 ALL_TESTS = (
     "tests/unit/storage",
@@ -32,6 +36,7 @@ ALL_TESTS = (
 MARKED = "not long and not needs_server"
 
 Lines = dict[str, dict[str, str]]  # by context, by file: a bit for each line
+Times = dict[str, dict[str, int]]  # by plan, by mutant's edit
 
 
 def lines_of(mutant: Mutant) -> set[int]:
@@ -44,11 +49,27 @@ def lines_of(mutant: Mutant) -> set[int]:
 class Reach:
     """What was measured; empty where nothing was."""
 
-    def __init__(self, path: Path = REACH) -> None:
+    def __init__(self, path: Path = REACH, times: Path = TIMES) -> None:
         self._contexts: Lines = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        self._times: Times = json.loads(times.read_text("utf-8")) if times.exists() else {}
+
+    def _is_counted(self, mutant: Mutant) -> bool:
+        """Whether plans have been run with a mark where it is: constants have none."""
+        if mutant.edit not in self._times.get(EDITS, {}):
+            return False
+        text = (ROOT / mutant.path).read_text(encoding="utf-8")
+        return MET in with_calls(text, {mutant.line: MET})
+
+    def most_often(self, mutant: Mutant, plans: Sequence[str]) -> list[str]:
+        """Of these plans those that come past a mutant, or may: those first that do so most often."""
+        found = self.comes_past(mutant, plans)
+        return sorted(found, key=lambda plan: -self._times.get(plan, {}).get(mutant.edit, 0))
 
     def comes_past(self, mutant: Mutant, contexts: Iterable[str]) -> list[str]:
         """Those that come past a mutant, or of which it is not known."""
+        if self._is_counted(mutant):
+            unknown = {mutant.edit: 1}
+            return [one for one in contexts if self._times.get(one, unknown).get(mutant.edit)]
         lines = sum(1 << line for line in lines_of(mutant))
 
         def is_met(context: str) -> bool:
@@ -84,15 +105,28 @@ def measured(run: Callable[[Callable[[str], object]], object], *concurrency: str
     return found
 
 
-def run_plans(first: int, count: int, begin: Callable[[str], object]) -> None:
-    """Run plans, each a context."""
-    # What they import is to be measured.
+def plans_met(first: int, count: int) -> Times:
+    """Run plans with a mark at each mutant's statement: how often each came past which."""
+    # What they import is to be loaded when the marks are put in.
     from tests.mutation.hunt import attempt
     from tests.mutation.plans import directed, drawn, plan_by
 
+    by_path: dict[str, dict[int, list[int]]] = {}
+    edits = [mutant.edit for mutant in mutants()]
+    for number, mutant in enumerate(mutants()):
+        by_path.setdefault(mutant.path, {}).setdefault(mutant.line, []).append(number)
+    met: Counter[int] = Counter()
+    setattr(builtins, MET, met.update)
+    for path, numbers in by_path.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        calls = {line: f"{MET}({tuple(its)})" for line, its in numbers.items()}
+        put_in_text(path, with_calls(text, calls))
+    found: Times = {}
     for name in (*directed("", Counter()), *drawn(first, count)):
-        begin(name)
+        met.clear()
         attempt(plan_by(name))
+        found[name] = {edits[number]: times for number, times in met.items()}
+    return {**found, EDITS: dict.fromkeys(edits, 1)}
 
 
 def run_tests(begin: Callable[[str], object]) -> None:
@@ -119,9 +153,10 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ["BURROWMQ_PURE"] = "1"
     if arguments.what == "plans":
-        found = measured(partial(run_plans, arguments.first, arguments.count), "greenlet")
-    else:
-        found = measured(run_tests, "thread")
+        TIMES.parent.mkdir(exist_ok=True)
+        TIMES.write_text(json.dumps(plans_met(arguments.first, arguments.count)), encoding="utf-8")
+        return
+    found = measured(run_tests, "thread")
     REACH.parent.mkdir(exist_ok=True)
     known: Lines = json.loads(REACH.read_text("utf-8")) if REACH.exists() else {}
     REACH.write_text(json.dumps({**known, **found}), encoding="utf-8")

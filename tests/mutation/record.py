@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.mutation.judge import Verdict, edit_of
+from tests.mutation.judge import Verdict
 from tests.mutation.mutant import KINDS, ROOT, Mutant
 
 RECORD = Path(__file__).with_name("verdicts.jsonl")
@@ -44,7 +44,7 @@ def read_results(*paths: Path) -> dict[str, Verdict]:
 def known_of(mutant: Mutant, results: dict[str, Verdict]) -> Verdict | None:
     """What came of this very edit; None where nothing of what could find it has run."""
     found = results.get(mutant.name)
-    if found is None or found.edit != edit_of(mutant):
+    if found is None or found.edit != mutant.edit:
         return None
     return found if found.by or found.ran or found.tested != "none" else None
 

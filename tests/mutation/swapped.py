@@ -22,11 +22,15 @@ CONSTANTS = (int, float, str, bytes, tuple, frozenset)
 def put_in(mutant: Mutant, *, has_edit: bool = True) -> None:
     """Have this mutant in this process, for good; or only the mark of where it is."""
     setattr(builtins, MET, _pass_over)
-    name = f"burrowmq.{mutant.path.removesuffix('.py').replace('/', '.')}"
+    put_in_text(mutant.path, mutant.marked(has_edit=has_edit))
+
+
+def put_in_text(path: str, text: str) -> None:
+    """Have the functions and constants of a file say what this text says."""
+    name = f"burrowmq.{path.removesuffix('.py').replace('/', '.')}"
     module = importlib.import_module(name)
     changed = ModuleType(name)
-    changed.__file__ = str(ROOT / mutant.path)
-    text = mutant.marked(has_edit=has_edit)
+    changed.__file__ = str(ROOT / path)
     exec(compile(text, changed.__file__, "exec"), changed.__dict__)
     functions = dict(_functions(vars(module), name))
     for key, other in _functions(vars(changed), name):

@@ -17,10 +17,10 @@ import pytest
 
 from burrowmq.storage.names import parse_names
 from tests.mutation.hunt import hunt
-from tests.mutation.judge import Verdict, edit_of
-from tests.mutation.mutant import LISTS, MET, ROOT, Mutant, NotApplicable, mutants, parsed
+from tests.mutation.judge import Verdict
+from tests.mutation.mutant import LISTS, MET, ROOT, Mutant, NotApplicable, mutants, parsed, with_calls
 from tests.mutation.plans import directed, drawn, drawn_as, failed, kept, plan_by
-from tests.mutation.reach import IMPORT, Reach, lines_of
+from tests.mutation.reach import EDITS, IMPORT, Reach, lines_of
 from tests.mutation.record import PAGE, RECORD, known_of, page, read_results, sums, table
 from tests.simulation.machine.run import plan_of
 
@@ -106,7 +106,7 @@ def test_a_verdict_counts_for_its_edit_and_what_the_machine_found_counts_most(
     tmp_path: Path,
 ) -> None:
     mutant = MUTANTS[0]
-    survived = Verdict(mutant.name, edit_of(mutant), "", "", 7, 1.0, "none", ("seed 1",))
+    survived = Verdict(mutant.name, mutant.edit, "", "", 7, 1.0, "none", ("seed 1",))
     by_test = survived._replace(by="tests/a.py::test", tested="all", tried=("seed 2",))
     by_plan = survived._replace(by="failed 1", why="lost [1] | 2", ran=1, tried=())
     path = tmp_path / "verdicts.jsonl"
@@ -160,10 +160,50 @@ def test_only_what_comes_past_a_mutant_is_run(tmp_path: Path) -> None:
         json.dumps({"seed 1": {mutant.path: bits}, "seed 2": {mutant.path: "1"}, IMPORT: {}})
     )
     names = ["seed 1", "seed 2", "seed 3"]
-    assert Reach(path).comes_past(mutant, names) == ["seed 1", "seed 3"]  # nothing is known of 3
-    assert Reach(tmp_path / "none").comes_past(mutant, names) == names
+    assert Reach(path, tmp_path / "none").comes_past(mutant, names) == ["seed 1", "seed 3"]  # nothing is known of 3
+    assert Reach(tmp_path / "none", tmp_path / "none").comes_past(mutant, names) == names
     path.write_text(json.dumps({"seed 2": {}, IMPORT: {mutant.path: bits}}))
-    assert Reach(path).comes_past(mutant, names) == names, "it matters when it is imported"
+    assert Reach(path, tmp_path / "none").comes_past(mutant, names) == names, "it matters when it is imported"
+
+
+def test_plans_that_come_past_a_mutant_most_often_are_first(tmp_path: Path) -> None:
+    mutant = next(one for one in MUTANTS if MET in one.marked(has_edit=False))
+    path = tmp_path / "times.json"
+    times = {"seed 1": {mutant.edit: 1}, "seed 2": {}, "seed 3": {mutant.edit: 7}}
+    path.write_text(json.dumps({**times, EDITS: {mutant.edit: 1}}))
+    reach = Reach(tmp_path / "none", path)
+    assert reach.most_often(mutant, ["seed 1", "seed 2", "seed 3"]) == ["seed 3", "seed 1"]
+    assert reach.comes_past(mutant, ["seed 2", "seed 4"]) == ["seed 4"]  # nothing is known of 4
+    other = mutant._replace(new=f"{mutant.new}  # another edit")
+    assert reach.comes_past(other, ["seed 1", "seed 2"]) == ["seed 1", "seed 2"]
+
+
+CALLED = """
+def outer(one,
+          two):
+    "text"
+    if one:
+        pass
+    elif two:
+        return 1
+    else:
+        for each in two:
+            each()
+    return [
+        one,
+    ]
+CONSTANT = 1
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "before"), [(2, 4), (5, 5), (6, 4), (7, 7), (9, 9), (10, 10), (12, 11), (14, None)]
+)
+def test_a_call_is_put_before_the_statement(line: int, before: int | None) -> None:
+    lines = with_calls("\n".join(CALLED), {line: "met()"}).split("\n")
+    compile("\n".join(lines), "", "exec")
+    found = [number for number, text in enumerate(lines, start=1) if text.strip() == "met()"]
+    assert found == ([] if before is None else [before])
 
 
 def test_a_mutant_is_put_into_what_is_loaded() -> None:
@@ -182,17 +222,20 @@ def test_a_mutant_is_put_into_what_is_loaded() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True
     )
-    assert done.stdout.split() == ["7", str(before + 1)]
+    attempts, line = map(int, done.stdout.split())
+    assert attempts == 7
+    assert line > before
 
 
 def test_a_hunt_tells_what_it_ran() -> None:
     assert hunt(["seed 3", "failed 1"], 1e6) == (2, "", "")
 
 
-def test_the_function_that_a_mutant_is_in_says_so() -> None:
+def test_the_statement_that_a_mutant_is_in_says_so() -> None:
     for mutant in MUTANTS[::8]:
         for has_edit in (True, False):
             text = mutant.marked(has_edit=has_edit)
             compile(text, mutant.path, "exec")
-            is_constant = mutant.old.startswith("_")  # of a module: no function has it
+            line = (ROOT / mutant.path).read_text(encoding="utf-8").split("\n")[mutant.line - 1]
+            is_constant = line.startswith("_")  # of a module: no function has it
             assert (f"{MET}()" in text) is not is_constant, mutant.name
