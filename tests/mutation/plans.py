@@ -55,6 +55,8 @@ def focused(number: int) -> Plan:
     steps = tuple(
         (rng.choice(accents) if rng.random() < share else name, seed) for name, seed in plan.steps
     )
+    if plan.has_faults and rng.random() < 0.25:
+        steps = tuple(("owe" if rng.random() < 0.25 else name, seed) for name, seed in steps)
     is_damaged = rng.random() < 0.2 and not plan.has_faults
     limits = replace(
         plan.limits,

@@ -33,6 +33,7 @@ from tests.support.wire_client import method_bytes
 
 LOSSES = frozenset({"record_lost", "message_set_aside", "index_unreadable", "compaction_failed"})
 STORMS = 0.25  # of the runs
+DEBTS = 0.25  # of the runs in which calls fail
 SQLITE = 0.2
 NEAR = 256  # what stands in a record before its body
 PIECE = 8  # octets by which a part of a body is known
@@ -107,6 +108,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     scrub = random.Random(f"scrub {seed}")
     confirm = random.Random(f"confirm {seed}")
     storm = random.Random(f"storms {seed}")
+    debt = random.Random(f"debts {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -148,6 +150,8 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     chosen = rng.choices(names, list(weights.values()), k=count)
     if storm.random() < STORMS:
         chosen = ["strike" if storm.random() < 0.25 else name for name in chosen]
+    if may_fail and debt.random() < DEBTS:
+        chosen = ["owe" if debt.random() < 0.2 else name for name in chosen]
     return Plan(
         seed,
         limits,
@@ -741,6 +745,43 @@ class Run:
         for operation in rng.choice(TOGETHER):
             nth, times = rng.randint(1, 4), rng.choice((1, 2, 2, 3, 10))
             self.machine.disk.fail(operation, errno.EIO, nth=nth, times=times, path_part=part)
+
+    def do_owe(self) -> None:
+        """The queue of dead letters takes nothing, while other queues' messages are rejected into it."""
+        rng, dead = self.rng, self.model.current.get(DEAD)
+        sources = [home for home in self.model.current.values() if home.has_dead_letters]
+        sources = [home for home in sources if home.is_stable]
+        if not self.plan.has_faults or dead is None or not dead.is_stable or not sources:
+            self.do_settle()
+            return
+        client = self._client()
+        if not (client.is_busy(CONFIRMING) or client.deliveries or len(client.consumers) > 2):
+            client.consume(rng.choice(sources), 5)
+            self._move(40)
+        self.is_faulty = self.was_faulty = self.machine.has_failed = True
+        part, times = QueueNames("/", DEAD, 0).directory, rng.choice((2, 4, 10, 40))
+        for operation in rng.choice(TOGETHER):
+            self.machine.disk.fail(
+                operation, errno.EIO, nth=rng.randint(1, 2), times=times, path_part=part
+            )
+        for _ in range(rng.choice((1, 2, 3))):
+            self._reject_some()
+            self._move(rng.choice((10, 40)))
+        if rng.random() < 0.3:
+            self.do_crash()
+            self.do_publish()
+        elif rng.random() < 0.5:
+            self._heal()
+
+    def _reject_some(self) -> None:
+        """Some deliveries become dead letters."""
+        self._pump()
+        for client in self.clients:
+            if client.is_paused or client.is_busy(CONFIRMING) or client.is_busy(REST):
+                continue
+            keys = [key for key, its in client.deliveries.items() if its.home.has_dead_letters]
+            for key in keys[: self.rng.choice((1, 2, 6))]:
+                client.settle(key, "reject")
 
     def do_restart(self) -> None:
         """A clean stop, and a start."""
