@@ -85,6 +85,8 @@ def with_tests(judging: Callable[[Sequence[pytest.Item]], None]) -> None:
             return True
 
     chosen = ["-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", MARKED]
+    # The simulated machine has loaded the broker before pytest could.
+    chosen += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     pytest.main([*chosen, *ALL_TESTS], plugins=[Loop()])
 
 

@@ -81,6 +81,27 @@ def test_a_seed_gives_the_same_run_again() -> None:
         assert first.machine.disk.counters == second.machine.disk.counters
 
 
+HISTORIES = """
+from tests.simulation.machine.run import Run, plan_of
+for seed in (300017, 300036, 300050):
+    one = Run(plan_of(seed, may_fail=True))
+    print(one.go(), [(path, one.machine.disk.content(path)) for path in one.machine.disk.paths()])
+"""
+
+
+@pytest.mark.slow
+def test_a_seed_gives_the_same_run_in_any_process() -> None:
+    """Neither how strings are hashed nor where objects lie in memory has a part in it."""
+    found = []
+    for number in range(2):
+        code = f"held = [object() for _ in range({50_000 * number})]\n{HISTORIES}"
+        environment = {**os.environ, "PYTHONHASHSEED": str(number)}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+        found.append(done.stdout)
+    assert found[0] == found[1]
+
+
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_run_of_seeds() -> None:
     command = [sys.executable, "-m", "tests.simulation.machine", "--seeds", "1000", "--jobs", "1"]

@@ -176,8 +176,12 @@ def put_together(
     for run in said.runs:
         places.put(run.first, run.columns)
     corrupt = 0
-    if ENTRY_CORRUPT in places.statuses:  # what is acked is nobody's loss: it may be a torn block that an old start found
-        damaged = bits_of(bytes(places.statuses).replace(_PRESENT, _NONE).replace(_CORRUPT, _PRESENT))
+    if (
+        ENTRY_CORRUPT in places.statuses
+    ):  # what is acked is nobody's loss: it may be a torn block that an old start found
+        damaged = bits_of(
+            bytes(places.statuses).replace(_PRESENT, _NONE).replace(_CORRUPT, _PRESENT)
+        )
         corrupt = (damaged & ~(places.acked | said.acked)).bit_count()
     columns = places.part(0, directory.entry_count - 1)
     present = bits_of(columns.statuses)

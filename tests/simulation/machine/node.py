@@ -14,9 +14,11 @@ import asyncio
 import heapq
 import itertools
 import random
+import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 from burrowmq.broker.node import options as node_options
@@ -206,6 +208,7 @@ class Machine:
             return replace(original(config, open_files), **changed)
 
         node_options.store = small
+        terms.uuid = SimpleNamespace(UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=self.starts))
         terms._RESERVED = self.limits.reserved_segments
         context.SEGMENT_MARGIN = self.limits.reserved_segments // 2
         try:
@@ -213,6 +216,7 @@ class Machine:
                 yield
         finally:
             node_options.store = original
+            terms.uuid = uuid
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
 
     def faulty(self) -> set[str]:

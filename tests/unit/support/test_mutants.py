@@ -18,7 +18,16 @@ import pytest
 from burrowmq.storage.names import parse_names
 from tests.mutation.hunt import hunt
 from tests.mutation.judge import Verdict
-from tests.mutation.mutant import LISTS, MET, ROOT, Mutant, NotApplicable, mutants, parsed, with_calls
+from tests.mutation.mutant import (
+    LISTS,
+    MET,
+    ROOT,
+    Mutant,
+    NotApplicable,
+    mutants,
+    parsed,
+    with_calls,
+)
 from tests.mutation.plans import directed, drawn, drawn_as, failed, kept, plan_by
 from tests.mutation.reach import EDITS, IMPORT, Reach, lines_of
 from tests.mutation.record import PAGE, RECORD, known_of, page, read_results, sums, table
@@ -160,10 +169,15 @@ def test_only_what_comes_past_a_mutant_is_run(tmp_path: Path) -> None:
         json.dumps({"seed 1": {mutant.path: bits}, "seed 2": {mutant.path: "1"}, IMPORT: {}})
     )
     names = ["seed 1", "seed 2", "seed 3"]
-    assert Reach(path, tmp_path / "none").comes_past(mutant, names) == ["seed 1", "seed 3"]  # nothing is known of 3
+    assert Reach(path, tmp_path / "none").comes_past(mutant, names) == [
+        "seed 1",
+        "seed 3",
+    ]  # nothing is known of 3
     assert Reach(tmp_path / "none", tmp_path / "none").comes_past(mutant, names) == names
     path.write_text(json.dumps({"seed 2": {}, IMPORT: {mutant.path: bits}}))
-    assert Reach(path, tmp_path / "none").comes_past(mutant, names) == names, "it matters when it is imported"
+    assert Reach(path, tmp_path / "none").comes_past(mutant, names) == names, (
+        "it matters when it is imported"
+    )
 
 
 def test_plans_that_come_past_a_mutant_most_often_are_first(tmp_path: Path) -> None:
