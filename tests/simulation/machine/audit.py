@@ -270,7 +270,9 @@ class Auditor:
     def _check_dead_letters(self, places: dict[str, Counter[int]]) -> None:
         """A dead letter's copy and its origin's ack are one commit: a promised message is in one of the two queues."""
         dead = self.model.current.get(DEAD)
-        if dead is None or dead.is_replaced or DEAD not in places or self.damaged:
+        if dead is None or dead.is_replaced or DEAD not in places:
+            return
+        if self.damaged or self.damaged_homes:
             return
         missing: list[int] = []
         for number, heirs in dead.copies.items():
