@@ -28,6 +28,7 @@ from tests.mutation.reach import Reach
 from tests.mutation.swapped import put_in
 from tests.simulation.machine.branches import MOST
 
+MOST_FOUND = 4  # plans of those that found most are tried before such that come past the mutant often
 CPU_S = 400
 WALL_S = 1200.0
 MEMORY_BYTES = 4 << 30
@@ -115,7 +116,8 @@ class Judge:
         """Try plans that were not tried before; gives all that have been, too."""
         kept.cache_clear()  # other judges keep some meanwhile
         first, waiting = directed(mutant.name, self._kills), list(drawn(0, self._count))
-        names = self._reach.comes_past(mutant, first) + self._reach.most_often(mutant, waiting)
+        best = self._reach.comes_past(mutant, first)[:MOST_FOUND]
+        names = best + self._reach.most_often(mutant, [*first, *waiting])
         names = [name for name in dict.fromkeys(names) if name not in tried]
         run = list(tried)
         while names:

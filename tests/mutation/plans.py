@@ -34,6 +34,7 @@ def failed() -> tuple[Plan, ...]:
     return tuple(plan for plan, _ in plans_of())
 
 
+@cache
 def plan_by(name: str) -> Plan:
     """The plan of a name."""
     kind, _, number = name.partition(" ")

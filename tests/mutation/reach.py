@@ -25,6 +25,7 @@ from tests.mutation.swapped import put_in_text
 
 REACH = ROOT / "build" / "mutation-reach.json"
 TIMES = ROOT / "build" / "mutation-times.json"
+MANY = 40  # times in a plan: more say nothing
 EDITS = "edits"  # those that were looked for
 IMPORT = "import"
 ALL_TESTS = (
@@ -61,9 +62,15 @@ class Reach:
         return MET in with_calls(text, {mutant.line: MET})
 
     def most_often(self, mutant: Mutant, plans: Sequence[str]) -> list[str]:
-        """Of these plans those that come past a mutant, or may: those first that do so most often."""
-        found = self.comes_past(mutant, plans)
-        return sorted(found, key=lambda plan: -self._times.get(plan, {}).get(mutant.edit, 0))
+        """Of these plans those that come past a mutant, or may: those first that do so most often in a step."""
+        # What a plan is costs time to draw.
+        from tests.mutation.plans import plan_by
+
+        def often(plan: str) -> float:
+            times = self._times.get(plan, {}).get(mutant.edit, 0)
+            return min(times, MANY) / (2 + len(plan_by(plan).steps)) if times else 0.0
+
+        return sorted(self.comes_past(mutant, plans), key=often, reverse=True)
 
     def comes_past(self, mutant: Mutant, contexts: Iterable[str]) -> list[str]:
         """Those that come past a mutant, or of which it is not known."""
