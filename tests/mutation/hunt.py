@@ -10,7 +10,8 @@ from __future__ import annotations
 import builtins
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tests.mutation.mutant import MET
@@ -53,11 +54,29 @@ def attempt(plan: Plan, branches: Branches | None = None) -> str:
     return ""
 
 
-def hunt(names: Sequence[str], seconds: float, copies: int = MOST) -> Found:
-    """Run the plans of these names for so many seconds of a processor, each with so many copies."""
+def calls_of(names: Sequence[str]) -> list[list[int]]:
+    """The calls to the disk that these plans make, as hashes that are good for this process and its copies."""
+    found: list[list[int]] = []
+    for name in names:
+        found.append([])
+        plan = plan_by(name)
+        attempt(plan, Branches(plan.seed, calls=found[-1]))
+    return found
+
+
+def hunt(
+    names: Sequence[str],
+    seconds: float,
+    copies: int = MOST,
+    calls: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> Found:
+    """Run the plans of these names for so many seconds of a processor, each with so many copies.
+
+    `calls`: those that they make to the disk without the mutant, where that is known.
+    """
     for number, name in enumerate(names, start=1):
         plan = plan_by(name)
-        branches = Branches(plan.seed, copies)
+        branches = Branches(plan.seed, copies, expected=calls.get(name, ()))
         setattr(builtins, MET, branches.met)
         reason = attempt(plan, branches)
         if reason:

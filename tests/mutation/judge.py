@@ -21,14 +21,17 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.mutation.hunt import Found, hunt
+from tests.mutation.hunt import Found, calls_of, hunt
 from tests.mutation.mutant import ROOT, Mutant
 from tests.mutation.plans import directed, drawn, keep, kept
 from tests.mutation.reach import Reach
 from tests.mutation.swapped import put_in
 from tests.simulation.machine.branches import MOST
 
-MOST_FOUND = 4  # plans of those that found most are tried before such that come past the mutant often
+MOST_FOUND = (
+    4  # plans of those that found most are tried before such that come past the mutant often
+)
+CHUNK = 12  # plans in one copy of the process
 CPU_S = 400
 WALL_S = 1200.0
 MEMORY_BYTES = 4 << 30
@@ -85,6 +88,7 @@ class Judge:
         self._kills = kills
         self._items = items
         self._reach = Reach()
+        self._calls: dict[str, list[int]] = {}  # that plans make to the disk without any mutant
 
     def verdict(self, mutant: Mutant, known: Verdict | None) -> Verdict:
         """Find it if it can be found; `known` is what came of it before. Raises NotApplicable."""
@@ -106,9 +110,17 @@ class Judge:
         """Whether the plan that found it finds it still, or another that found some."""
         names = [known.by] if known.by.startswith(("kept ", "failed ")) else []
         names += [name for name in directed(mutant.name, self._kills) if name not in names]
-        work = partial(hunt, names, self._seconds, copies_for(mutant))
-        found = _apart(mutant, work, has_edit=True)
+        found = self._try(mutant, names[:CHUNK], self._seconds)
         return bool(found.by) and self._holds(mutant, names[found.ran - 1])
+
+    def _try(self, mutant: Mutant, names: Sequence[str], seconds: float) -> Found:
+        """Run these plans with the mutant."""
+        unknown = [name for name in names if name not in self._calls]
+        if unknown:
+            told = _in_a_copy(lambda: calls_of(unknown))
+            self._calls.update(zip(unknown, json.loads(told or "[]"), strict=False))
+        work = partial(hunt, names, seconds, copies_for(mutant), self._calls)
+        return _apart(mutant, work, has_edit=True)
 
     # -- the machine ----------------------------------------------------------------------------------------------
 
@@ -120,15 +132,13 @@ class Judge:
         names = best + self._reach.most_often(mutant, [*first, *waiting])
         names = [name for name in dict.fromkeys(names) if name not in tried]
         run = list(tried)
-        while names:
-            work = partial(hunt, names, self._seconds, copies_for(mutant))
-            found = _apart(mutant, work, has_edit=True)
+        began = _spent()
+        while names and (left := self._seconds - _spent() + began) > 0:
+            found = self._try(mutant, names[:CHUNK], left)
             last = names[found.ran - 1]
             run += names[: found.ran]
             names = names[found.ran :]
-            if not found.by:
-                break
-            if self._holds(mutant, last):
+            if found.by and self._holds(mutant, last):
                 by = found.by
                 if by in waiting:
                     keep(by, mutant.name)
@@ -188,8 +198,27 @@ def run_tests(items: Sequence[pytest.Item]) -> Found:
     return Found(len(items), "", "")
 
 
+def _spent() -> float:
+    """Seconds of a processor that copies of this process have needed."""
+    return sum(os.times()[2:4])
+
+
 def _apart(mutant: Mutant, work: Callable[[], Found], *, has_edit: bool) -> Found:
     """Have something done in a copy of this process that has the mutant, or only its mark."""
+
+    def with_mutant() -> Found:
+        try:
+            put_in(mutant, has_edit=has_edit)
+            return work()
+        except Exception as error:
+            return Found(1, START, repr(error)[:300])
+
+    told = _in_a_copy(with_mutant)
+    return Found(*json.loads(told)) if told else Found(1, "", "it did not end in time")
+
+
+def _in_a_copy(work: Callable[[], object]) -> str:
+    """Have something done in a copy of this process; gives what came of it as JSON, nothing if it did not end."""
     read, write = os.pipe()
     copy = os.fork()
     if not copy:
@@ -198,12 +227,8 @@ def _apart(mutant: Mutant, work: Callable[[], Found], *, has_edit: bool) -> Foun
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 10))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            try:
-                put_in(mutant, has_edit=has_edit)
-                found = work()
-            except Exception as error:
-                found = Found(1, START, repr(error)[:300])
-            os.write(write, json.dumps(found).encode())
+            with os.fdopen(write, "w") as pipe:
+                pipe.write(json.dumps(work()))
         finally:
             os._exit(0)
     os.close(write)
@@ -212,7 +237,7 @@ def _apart(mutant: Mutant, work: Callable[[], Found], *, has_edit: bool) -> Foun
         if not text:
             os.kill(copy, signal.SIGKILL)
     os.waitpid(copy, 0)
-    return Found(*json.loads(text)) if text else Found(1, "", "it did not end in time")
+    return text
 
 
 def own_tests(path: str) -> tuple[str, ...]:

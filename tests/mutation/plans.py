@@ -58,6 +58,8 @@ def focused(number: int) -> Plan:
     )
     if plan.has_faults and rng.random() < 0.25:
         steps = tuple(("owe" if rng.random() < 0.25 else name, seed) for name, seed in steps)
+    if rng.random() < 0.25:
+        steps = tuple(("renew" if rng.random() < 0.2 else name, seed) for name, seed in steps)
     is_damaged = rng.random() < 0.2 and not plan.has_faults
     limits = replace(
         plan.limits,

@@ -89,7 +89,7 @@ class MachineDisk(SimFileSystem):
 
     def __init__(self, *, strict: bool = True) -> None:
         super().__init__(strict=strict)
-        self.on_call: Callable[[], None] = lambda: None
+        self.on_call: Callable[[str, str], None] = lambda operation, path: None
         self.on_failure: Callable[[str, int], None] = lambda operation, number: None
         self.is_off = False
         self.last_writes: deque[tuple[str, _Inode, int, bytes, bytes]] = deque(maxlen=LAST_WRITES)
@@ -97,7 +97,7 @@ class MachineDisk(SimFileSystem):
     def _begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
         if self.is_off:
             raise PowerCut("off")
-        self.on_call()
+        self.on_call(operation, path)
         if self.is_off:
             raise PowerCut("off")
         failed = super()._begin(operation, path)

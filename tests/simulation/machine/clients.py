@@ -133,7 +133,7 @@ class SimClient:
         self.in_transaction = []
         self.send(self.ask(TRANSACTING, spec.Tx.Rollback(), lambda _: None))
 
-    def declare(self, home: Home) -> bytes:
+    def declare(self, home: Home, channel: int = REST) -> bytes:
         """The bytes that declare a queue, and bind it."""
         self.model.route_held(home)
         arguments: dict[str, Any] = {"x-sim": home.identity}
@@ -150,11 +150,11 @@ class SimClient:
             home.is_declared = True
 
         declare = spec.Queue.Declare(queue=home.name, durable=home.is_durable, arguments=arguments)
-        data = self.ask(REST, declare, lambda _: None)
+        data = self.ask(channel, declare, lambda _: None)
         bind = spec.Queue.Bind(queue=home.name, exchange="fan")
         if home.name == "dead":
             bind = spec.Queue.Bind(queue=home.name, exchange="amq.direct", routing_key="never")
-        return data + self.ask(REST, bind, declared)
+        return data + self.ask(channel, bind, declared)
 
     def delete(self, home: Home) -> bytes:
         """The bytes that delete a queue."""

@@ -295,12 +295,12 @@ class Machine:
     def _failed(self, operation: str, number: int) -> None:
         self.met[self.doing, fault_of(operation, number)] += 1
 
-    def _called(self) -> None:
+    def _called(self, operation: str, path: str) -> None:
         """Somebody calls the disk: others may go on first."""
         self.calls += 1
         if self.calls > CALLS_MAX:
             raise Violation("the disk is called for ever")
-        if self.branches.most and self.branches.at_call(self.starts):
+        if self.branches.is_looking and self.branches.at_call(self.starts, operation, path):
             self.rng.seed(self.branches.rng.random())
             self.disk.cut_before = self.disk.operations
         self.threads.switch_point()

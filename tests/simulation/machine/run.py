@@ -34,6 +34,7 @@ from tests.support.wire_client import method_bytes
 LOSSES = frozenset({"record_lost", "message_set_aside", "index_unreadable", "compaction_failed"})
 STORMS = 0.25  # of the runs
 DEBTS = 0.25  # of the runs in which calls fail
+PAIRS = 0.3
 SQLITE = 0.2
 NEAR = 256  # what stands in a record before its body
 PIECE = 8  # octets by which a part of a body is known
@@ -109,6 +110,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     confirm = random.Random(f"confirm {seed}")
     storm = random.Random(f"storms {seed}")
     debt = random.Random(f"debts {seed}")
+    pairs = random.Random(f"pairs {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -152,6 +154,8 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         chosen = ["strike" if storm.random() < 0.25 else name for name in chosen]
     if may_fail and debt.random() < DEBTS:
         chosen = ["owe" if debt.random() < 0.2 else name for name in chosen]
+    if pairs.random() < PAIRS:
+        chosen = ["renew" if pairs.random() < 0.15 else name for name in chosen]
     return Plan(
         seed,
         limits,
@@ -615,15 +619,28 @@ class Run:
             client.send(client.delete(home))
 
     def do_redeclare(self) -> None:
-        """A queue is deleted and declared again in one read: both are in one commit."""
+        """A queue is deleted and declared again in one read."""
         client = self._client()
         home = self._doomed(client)
         if home is not None:
-            self.result.operations["pair"] += 1
             self._end_of(home)
             home.is_replaced = True
             data = client.delete(home)
             client.send(data + client.declare(self._new_home(home.name)))
+
+    def do_renew(self) -> None:
+        """The same by two channels, so that both are in one commit: a channel waits for the answer to a deletion."""
+        client = self._client()
+        home = self._doomed(client)
+        if home is None or client.is_busy(TRANSACTING):
+            return
+        self.result.operations["pair"] += 1
+        self._end_of(home)
+        home.is_replaced = True
+        if self.rng.random() < 0.5:
+            self.do_crash()
+        data = client.delete(home)
+        client.send(data + client.declare(self._new_home(home.name), TRANSACTING))
 
     def _end_of(self, home: Home) -> None:
         """What clients have of a queue that goes away is theirs no more."""
