@@ -82,7 +82,9 @@ class CheckedWriter(Writer):
 
     def _references(self, vhost: VhostStore) -> Iterator[str]:
         """Not of a commit that is half written, nor while a rescue moves them, nor once an index could not be read."""
-        if self._steps or self.has_acks_left or self.is_rescuing:  # acks that wait give references back
+        if (
+            self._steps or self.has_acks_left or self.is_rescuing
+        ):  # acks that wait give references back
             return
         if self.counters.rescues or self.context.is_miscounted:
             return

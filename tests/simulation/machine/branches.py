@@ -48,7 +48,8 @@ class Branches:
         self.start = 0  # which start of the machine the copy was made in
         self.reason = ""
         self.rng = random.Random(f"branches {seed}")
-        self.copies = 0
+        self.copies = 0  # behind moments of interest
+        self.forks = 0  # copies, in all
         self.is_looking = bool(most) or calls is not None
         self._expected = expected
         self._calls = calls
@@ -112,6 +113,7 @@ class Branches:
         return self.rng.choice(CUTS) if self.is_copy else (None, None)
 
     def _fork(self, seed: float) -> bool:
+        self.forks += 1
         read, write = os.pipe()
         copy = os.fork()
         if not copy:

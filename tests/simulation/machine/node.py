@@ -14,7 +14,7 @@ import asyncio
 import heapq
 import itertools
 import random
-import uuid
+import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -196,7 +196,9 @@ class Machine:
         """The store's and the broker's modules see the machine's threads and clock, and its small limits."""
         original, reserved, margin = node_options.store, terms._RESERVED, context.SEGMENT_MARGIN
 
-        def small(config: StoreConfig, open_files: int) -> StoreOptions:
+        def small(
+            config: StoreConfig, open_files: int, *, has_ballast: bool = True
+        ) -> StoreOptions:
             logs = self.limits.logs
             has_log = logs[self.starts % len(logs)]
             changed = {
@@ -205,10 +207,10 @@ class Machine:
                 "has_log": has_log,
                 **self.limits.store,
             }
-            return replace(original(config, open_files), **changed)
+            return replace(original(config, open_files, has_ballast=has_ballast), **changed)
 
         node_options.store = small
-        terms.uuid = SimpleNamespace(UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=self.starts))
+        terms.secrets = SimpleNamespace(token_bytes=lambda size: self.starts.to_bytes(size, "big"))
         terms._RESERVED = self.limits.reserved_segments
         context.SEGMENT_MARGIN = self.limits.reserved_segments // 2
         try:
@@ -216,7 +218,7 @@ class Machine:
                 yield
         finally:
             node_options.store = original
-            terms.uuid = uuid
+            terms.secrets = secrets
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
 
     def faulty(self) -> set[str]:

@@ -137,11 +137,11 @@ def test_one_of_the_last_writes_goes_lost_or_elsewhere() -> None:
 
 
 def test_each_call_lets_others_go_on_and_none_is_made_without_power() -> None:
-    disk, calls = MachineDisk(strict=True), list[int]()
-    disk.on_call = lambda: calls.append(1)
+    disk, calls = MachineDisk(strict=True), list[tuple[str, str]]()
+    disk.on_call = lambda *call: calls.append(call)
     disk.mkdir("/a")
     disk.exists("/a")
-    assert len(calls) == 2
+    assert calls == [("mkdir", "/a"), ("exists", "/a")]
     disk.is_off = True
     with pytest.raises(PowerCut):
         disk.exists("/a")

@@ -123,7 +123,7 @@ def test_a_copy_of_the_process_goes_on_where_it_was_made_within_a_call_to_the_di
     store = opened(disk)
     copies: list[int] = []
 
-    def copy() -> None:
+    def copy(*_: str) -> None:
         if not copies:
             copies.append(os.fork())
 

@@ -70,7 +70,9 @@ def test_references_are_compared_until_a_sync_has_failed(store, told):
     store.writer._steps.append(list)  # a commit waits for room while there is idle work
     store.writer._check([])
     store.writer._steps.clear()
-    store.writer._ack_steps.append(list)  # a queue is deleted, its references go with acks that wait for a sync
+    store.writer._ack_steps.append(
+        list
+    )  # a queue is deleted, its references go with acks that wait for a sync
     store.writer._check([])
     assert len(told) == 1
 
