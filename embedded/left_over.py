@@ -3,7 +3,8 @@
 In a forked child each lets go of what came along of sockets and locks, so that the parent alone decides when the port
 and the directory are free again. Its objects are kept there until the child ends: most own descriptors by number, and
 would close at some later time what has the same number by then. At the interpreter's end those that were left running
-are stopped, and directories go of which no broker runs any more. State owned: the brokers that run, in the order of their starts.
+are stopped, and directories go of which no broker runs any more. State owned: the brokers that run, in the order of
+their starts.
 """
 
 from __future__ import annotations

@@ -92,9 +92,9 @@ class VirtualHost:
         return _seen(self._ask("messages", queue))
 
     def published(self, exchange: str) -> list[SeenMessage]:
-        """What clients have published to an exchange ("": the default one), the last 10,000 of the virtual host (64 MB).
+        """What clients have published to an exchange ("": the default one).
 
-        A restart keeps them, a kill does not.
+        The last 10,000 messages of the virtual host, and 64 MB of them. A restart keeps them, a kill does not.
         """
         __tracebackhide__ = True
         return _seen(self._ask("published", exchange))

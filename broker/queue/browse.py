@@ -1,8 +1,8 @@
 """Looking at what is ready in a queue, in its order, and changing nothing: no message is handed out, marked or moved.
 
-What is in RAM is taken as it is when it begins, of all levels; what is on disk is noted then and read piece by piece from
-the store. A message that is settled meanwhile may or may not be among those found, every other one is, once. State owned: one walk. Called by whoever shows messages
-(`embedded.commands`), on the loop; a queue in use pays nothing for it.
+What is in RAM is taken as it is when it begins, of all levels; what is on disk is noted then, and read piece by piece
+from the store. A message that is settled meanwhile may or may not be among those found, every other one is, once.
+State owned: one walk. Called by whoever shows messages (`embedded.commands`), on the loop; a queue in use pays nothing.
 """
 
 from __future__ import annotations
