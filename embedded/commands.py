@@ -263,7 +263,7 @@ async def fail_disk(node: HostedNode, error: int) -> None:
 async def heal(node: HostedNode) -> None:
     """End every fault."""
     node.faults.clear()
-    if node.is_running:
+    if not node.has_failed:
         await block(node, False)
         for name in node.running.vhosts:
             node.refusals.forget(name)

@@ -28,6 +28,8 @@ class DiskFaults:
     def __init__(self) -> None:
         self.delay_s = 0.0
         self.error = 0
+        self.has_struck = False
+        """Whether a write has failed: a store that could not be closed cleanly is no news then."""
 
     def slow(self, delay_ms: float) -> None:
         """Have each sync take so much longer. Raises BrokerError."""
@@ -48,6 +50,7 @@ class DiskFaults:
     def on_write(self, path: str, operation: str) -> None:
         """Something is about to be written. Raises OSError."""
         if self.error:
+            self.has_struck = True
             error = OSError(self.error, os.strerror(self.error), path)
             error.add_note(operation)
             raise error

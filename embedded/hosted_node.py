@@ -133,9 +133,9 @@ class HostedNode:
         return self._settings.user
 
     @property
-    def is_running(self) -> bool:
-        """Whether the application runs."""
-        return self._node is not None and self._node.running is not None
+    def has_failed(self) -> bool:
+        """Whether its store has failed."""
+        return self._node is not None and self._node.failure is not None
 
     @property
     def running(self) -> RunningNode:
@@ -148,9 +148,9 @@ class HostedNode:
         return node.running
 
     async def stop(self) -> bool:
-        """Stop it cleanly; False when the store could not be closed so."""
+        """Stop it cleanly; False when the store could not be closed so, and nobody asked for a disk that fails."""
         node = await self._leave()
-        return node is None or await node.stop()
+        return node is None or await node.stop() or self.faults.has_struck
 
     async def kill(self) -> None:
         """End it as if its process were killed."""

@@ -11,6 +11,7 @@ called from any thread but the loop's of a broker that is served there.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -180,7 +181,10 @@ class VirtualHost:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.delete()
+        with suppress(
+            BrokerError
+        ):  # its broker was ended, or its store has failed: there is nothing to delete
+            self.delete()
 
 
 def _seen(rows: object) -> list[SeenMessage]:

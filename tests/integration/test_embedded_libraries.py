@@ -126,12 +126,72 @@ pool.terminate()
 pool.join()
 """
 
+PREFORK_WORKER = """
+import os, threading
+from celery import Celery
+from celery.worker import state
+from burrowmq.embedded import Broker
+
+app = Celery("shop")
+app.conf.update(task_ignore_result=True, broker_connection_retry_on_startup=True, worker_hijack_root_logger=False)
+reading, writing = os.pipe()
+
+@app.task
+def tell():
+    os.write(writing, b"%d " % os.getpid())  # the pipe came with the fork
+
+with Broker() as broker, broker.vhost("own") as vhost:
+    app.conf.broker_url = vhost.url
+    worker = app.Worker(
+        pool="prefork", concurrency=2, without_heartbeat=True, without_mingle=True, without_gossip=True
+    )
+    working = threading.Thread(target=worker.start)
+    working.start()
+    for _ in range(4):
+        tell.delay()
+    told = b""
+    while len(told.split()) < 4:
+        told += os.read(reading, 1000)
+    vhost.wait_for("celery", 0)
+    broker.restart()
+    tell.delay()
+    while len(told.split()) < 5:
+        told += os.read(reading, 1000)
+    assert str(os.getpid()).encode() not in told.split()
+    state.should_stop = 0  # worker.stop() would read the connection of the worker's thread in this one
+    tell.delay()  # it looks at that when something happens
+    working.join()
+"""
+
+GEVENT_WAITS = """
+from gevent import monkey
+monkey.patch_all()
+import gevent, pika
+from burrowmq.embedded import Broker
+
+with Broker() as broker, broker.vhost("own") as vhost:
+    with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q")
+        waiting = gevent.spawn(vhost.wait_for, "q", 1, 20)
+        gevent.sleep(0.05)
+        channel.basic_publish("", "q", b"x")  # who waits lets others run
+        assert [each.body for each in waiting.get(timeout=10)] == [b"x"]
+"""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [FROZEN, GEVENT, GEVENT_UNPATCHED, PREFORK],
-    ids=["frozen from the first import", "gevent", "gevent without patches", "prefork"],
+    [FROZEN, GEVENT, GEVENT_WAITS, GEVENT_UNPATCHED, PREFORK, PREFORK_WORKER],
+    ids=[
+        "frozen from the first import",
+        "gevent",
+        "gevent's other greenlets run",
+        "gevent without patches",
+        "prefork",
+        "a prefork worker",
+    ],
 )
 def test_a_program_with_a_library(program: str) -> None:
     done = subprocess.run(

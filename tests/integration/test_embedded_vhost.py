@@ -371,6 +371,17 @@ def test_a_slow_disk_makes_confirms_late(vhost: VirtualHost, channel: Any) -> No
             vhost.slow_disk(ms)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_the_end_of_a_test_that_wanted_a_bad_disk_is_no_error(end: str) -> None:
+    with Broker() as broker, broker.vhost("own") as vhost:
+        channel = pika.BlockingConnection(pika.URLParameters(vhost.url)).channel()
+        vhost.fail_disk(errno.EIO)
+        with pytest.raises(pika.exceptions.AMQPError):
+            channel.queue_declare("q", durable=True)
+        if end == "kill":
+            broker.kill()
+
+
 def test_a_broken_disk_is_told_and_a_new_start_has_what_was_confirmed() -> None:
     with Broker() as broker, broker.vhost("own") as vhost:
         connection = pika.BlockingConnection(pika.URLParameters(vhost.url))
@@ -381,6 +392,15 @@ def test_a_broken_disk_is_told_and_a_new_start_has_what_was_confirmed() -> None:
         vhost.fail_disk(errno.EIO)
         with pytest.raises(pika.exceptions.AMQPError):
             publish(channel, b"refused")
+        vhost.heal()  # the disk is well again, the store is not
+        with pytest.raises(BrokerError, match="the broker's store has failed"):
+            vhost.messages("q")
+        broker.restart()
+        assert [each.body for each in vhost.messages("q")] == [b"confirmed"]
+        again = pika.BlockingConnection(pika.URLParameters(vhost.url)).channel()
+        vhost.fail_disk(errno.EIO)
+        with pytest.raises(pika.exceptions.AMQPError):
+            again.queue_declare("other", durable=True)
         broker.kill()
         broker.start()
         assert [each.body for each in vhost.messages("q")] == [b"confirmed"]
