@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pika
+
 from bench.ui import figures
 from bench.ui.browser import chromium, log_in
 from bench.ui.world import DROPPING, EXCHANGE, FLOODED, FLOODER, HELD, HOLDER, UNCONSUMED, World
+from tests.support.broker_process import BrokerProcess
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "ui"
 SIZES = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 390, "height": 844}}
 THEMES = ("light", "dark")
 COLOURS = 128  # fewer lose the colours of thin lines
+IMPORTED = ("invoices", "returns.eu", "returns.us", "mail.out", "mail.in")
 # Charts need a past.
 PAST_S = 45
 
@@ -50,6 +54,7 @@ def _addresses(world: World) -> dict[str, str]:
         "permissions": "admin/permissions",
         "parameters": "admin/parameters",
         "shovels": "admin/shovels",
+        "import": "admin/import",
         "flags": "admin/flags",
         "configuration": "admin/configuration",
         "node": "node",
@@ -75,6 +80,30 @@ def _more(world: World) -> None:
     world.request("PUT", "global-parameters/owner", {"value": {"team": "shop", "pager": 4711}})
     cap = {"pattern": "^(clicks|import)", "apply-to": "queues", "definition": {"max-length": 4_000}}
     world.request("PUT", "operator-policies/%2F/cap", cap)
+
+
+def _moves(world: World, other: BrokerProcess) -> object:
+    """Shovels in several states, and an import from another node that is under way; who consumes there meanwhile."""
+    amqp = f"amqp://127.0.0.1:{other.amqp_port}"
+    connection = pika.BlockingConnection(pika.URLParameters(amqp))
+    channel = connection.channel()
+    for at, name in enumerate(IMPORTED):
+        channel.queue_declare(name, durable=True)
+        world.request("PUT", f"queues/%2F/{name}", {"durable": True})
+        for number in range(2_000 * at + 500):
+            channel.basic_publish("", name, b'{"order": %d}' % number, pika.BasicProperties(delivery_mode=2))  # fmt: skip
+        channel.queue_declare(name, passive=True)
+    channel.basic_consume(IMPORTED[-1], lambda *_: None)
+    for name, value in {
+        "to the archive": {"src-queue": DROPPING, "dest-uri": amqp, "dest-queue": "archive"},
+        "to the branch": {"src-queue": UNCONSUMED, "dest-uri": "amqp://branch.invalid", "dest-queue": "orders"},
+        "clicks": {"src-exchange": EXCHANGE, "src-exchange-key": "click.#", "dest-exchange": "amq.fanout", "ack-mode": "no-ack"},
+    }.items():  # fmt: skip
+        both = {"src-uri": "amqp://", "dest-uri": "amqp://", **value}
+        world.request("PUT", f"parameters/shovel/%2F/{quote(name)}", {"value": both})
+    queues = [{"vhost": "/", "name": name} for name in IMPORTED]
+    world.request("POST", "burrowmq/import", {"uri": amqp, "queues": queues, "rate": 20})
+    return channel
 
 
 def _ready(page: Any, name: str) -> None:
@@ -135,8 +164,11 @@ def make(wanted: list[str]) -> int:
     began = time.time()
     with tempfile.TemporaryDirectory(prefix="bench-ui-") as scratch, chromium() as browser:
         found = figures.started("burrowmq", Path(scratch))
+        other = BrokerProcess(Path(scratch) / "other")
         try:
+            other.start()
             _more(found.world)
+            consumer = _moves(found.world, other)
             found.world.flood()
             page = browser.new_page()
             log_in(page, found.world.api)
@@ -148,6 +180,8 @@ def make(wanted: list[str]) -> int:
         finally:
             found.world.close()
             found.node.stop()
+            other.kill()
+            del consumer
     if not wanted:
         for old in TARGET.glob("*.png"):
             if old.stat().st_mtime < began:

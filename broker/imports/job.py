@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from zlib import crc32
 
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import Failed, Inbox, Kind, Lost, Move, Row
+from burrowmq.broker.imports.move import BATCH, Failed, Inbox, Kind, Lost, Move, Row
 from burrowmq.broker.link.connect import CannotConnect, Opener, open_link
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ class Job:
         self.run = world.run
         self.directory = Path(world.data_dir, DIRECTORY, _directory_name(wish.target))
         self._was_down = False
+        # A second's messages at most, shared by those that work at the same time.
+        self._batch = min(BATCH, max(1, int(wish.rate / AT_ONCE))) if wish.rate else BATCH
         self._links: set[Link] = set()
         self._losses = 0
         self._done_at: dict[int, int] = {}
@@ -225,6 +227,7 @@ class Job:
             kind = Kind(
                 is_copy=self.wish.is_copy,
                 is_quiet=self.wish.is_quiet,
+                batch=self._batch,
                 run=self.run,
                 was_down=lambda: self._was_down,
             )

@@ -76,6 +76,8 @@ class Kind:
     is_copy: bool
     is_quiet: bool
     """Whether nobody publishes there, as the operator says."""
+    batch: int
+    """So many messages at a time, at most."""
     run: int
     """The number of this run of the node, which forgets what is transient at its end."""
     was_down: Callable[[], bool]
@@ -205,11 +207,11 @@ class Inbox:
         """Messages that wait here."""
         return len(self._messages)
 
-    def take(self, link: Link) -> tuple[int, list[Message]]:
-        """The next batch and its last tag."""
+    def take(self, link: Link, most: int = BATCH) -> tuple[int, list[Message]]:
+        """The next batch, of so many at most, and its last tag."""
         found: list[Message] = []
         tag = size = 0
-        while self._messages and len(found) < BATCH and size < BATCH_BYTES:
+        while self._messages and len(found) < most and size < BATCH_BYTES:
             tag, message, _ = self._messages.popleft()
             found.append(message)
             size += message.size
@@ -380,11 +382,11 @@ class Move:
     async def _take_all(self) -> None:
         empty = 0
         while True:
-            await self._here.may_go_on(min(self._inbox.count, BATCH))
+            await self._here.may_go_on(min(self._inbox.count, self._kind.batch))
             self._inbox.check()
             if self._inbox.count:
                 empty = 0
-                await self._take(*self._inbox.take(self._link))
+                await self._take(*self._inbox.take(self._link, self._kind.batch))
                 continue
             # A delivery may be on its way behind the first answer.
             if not await self._ready() and not self._inbox.count:

@@ -42,16 +42,20 @@ def shovel_row(node_name: str, worker: Worker) -> Row:
     }
     if definition.is_static:
         del row["vhost"]
+    names = {
+        **{f"src_{key}": value for key, value in worker.names("source").items()},
+        **{f"dest_{key}": value for key, value in worker.names("destination").items()},
+    }
     if worker.state == "terminated":
-        row["reason"] = worker.reason
+        # Here RabbitMQ says nothing of its ends: who looks for the one that stands still wants to know them.
+        row.update(reason=worker.reason, **names)
     elif worker.state == "running" and run is not None:
         row.update(
             src_uri=run.source_uri,
             src_protocol="amqp091",
             dest_protocol="amqp091",
             dest_uri=run.destination_uri,
-            **{f"src_{key}": value for key, value in worker.names("source").items()},
-            **{f"dest_{key}": value for key, value in worker.names("destination").items()},
+            **names,
             pending=run.pending,
             refused=run.refused,
             remaining="unlimited" if run.remaining is None else run.remaining,

@@ -61,7 +61,7 @@ def test_names_that_are_hostile_are_text(look: Callable[..., Looker], node: Node
     ):  # fmt: skip
         looker.go(address)
         looker.page.locator(
-            "main :is(table, .log, input[type=file], [role=alert])"
+            "main :is(table, .log, .empty, input[type=file], [role=alert])"
         ).first.wait_for()
         assert (
             looker.page.locator("main :is(b:not(:empty), i, img)").filter(has_text="<").count() == 0

@@ -53,7 +53,7 @@ class Scene(NamedTuple):
             "connections": "connections", "connection": f"connections/{client}", "channels": "channels",
             "channel": f"channels/{client}%20(1)", "consumers": "consumers", "policies": "policies", "users": "admin/users",
             "user": f"admin/users/{name}", "vhosts": "admin/vhosts", "vhost": f"admin/vhosts/{name}",
-            "permissions": "admin/permissions", "parameters": "admin/parameters", "shovels": "admin/shovels", "flags": "admin/flags",
+            "permissions": "admin/permissions", "parameters": "admin/parameters", "shovels": "admin/shovels", "import": "admin/import", "flags": "admin/flags",
             "configuration": "admin/configuration", "node": "node", "log": "node/log",
         }  # fmt: skip
 

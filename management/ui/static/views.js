@@ -37,7 +37,7 @@ const WITHIN = {consumers: "channels"};
 export const PLACES = [
   ...PAGES.map(([name, title]) => [title, [name]]),
   ["Consumers", ["consumers"]], ["Users", ["admin", "users"]], ["Virtual hosts", ["admin", "vhosts"]], ["Permissions", ["admin", "permissions"]],
-  ["Parameters", ["admin", "parameters"]], ["Shovels", ["admin", "shovels"]], ["Feature flags", ["admin", "flags"]], ["Configuration", ["admin", "configuration"]],
+  ["Parameters", ["admin", "parameters"]], ["Shovels", ["admin", "shovels"]], ["Import", ["admin", "import"]], ["Feature flags", ["admin", "flags"]], ["Configuration", ["admin", "configuration"]],
   ["Log", ["node", "log"]], ["Definitions: export and import", ["overview", "definitions"]],
   ["Queues: which are deepest", ["queues"], {sort: "messages_ready", desc: 1}], ["Queues: which grow", ["queues"], {sort: "messages_details.rate", desc: 1}],
   ["Connections: who sends most", ["connections"], {sort: "recv_oct_details.rate", desc: 1}],

@@ -1,6 +1,7 @@
 // Who may log in and do what, virtual hosts, and what the node is told: tabs, each an address of its own.
 import {html} from "../html.js";
 import {link} from "../route.js";
+import {Import} from "./imports.js";
 import {Configuration, Flags, Parameters} from "./settings.js";
 import {Permissions} from "./rights.js";
 import {Shovels} from "./shovels.js";
@@ -9,7 +10,7 @@ import {Vhost, Vhosts} from "./vhosts.js";
 
 const TABS = [
   ["users", "Users", Users, User], ["vhosts", "Virtual hosts", Vhosts, Vhost], ["permissions", "Permissions", Permissions],
-  ["parameters", "Parameters", Parameters], ["shovels", "Shovels", Shovels], ["flags", "Feature flags", Flags], ["configuration", "Configuration", Configuration],
+  ["parameters", "Parameters", Parameters], ["shovels", "Shovels", Shovels], ["import", "Import", Import], ["flags", "Feature flags", Flags], ["configuration", "Configuration", Configuration],
 ];
 
 export function Admin(props) {

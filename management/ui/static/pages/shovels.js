@@ -12,9 +12,9 @@ const MODES = [
 ];
 
 function place(row, end) {
-  if (!row[`${end}_uri`]) return html`<span class="hint">not open</span>`;
+  const uri = row[`${end}_uri`];
   const queue = row[`${end}_queue`];
-  return html`<${Name} value=${row[`${end}_uri`]} /> ${queue !== undefined ? html`queue <${Name} value=${queue} />`
+  return html`${uri ? html`<${Name} value=${uri} />` : html`<span class="hint">not open,</span>`} ${queue !== undefined ? html`queue <${Name} value=${queue} />`
     : row[`${end}_exchange`] !== undefined ? html`exchange <${Name} value=${row[`${end}_exchange`]} empty="(default)" /> <${Name} value=${row[`${end}_exchange_key`] ?? ""} empty="" />`
       : html`<span class="hint">as the message has it</span>`}`;
 }
@@ -61,12 +61,12 @@ export function Shovels(props) {
     {key: "vhost", title: "Virtual host", cell: (row) => (row.type === "static" ? html`<span class="hint">static</span>` : html`<${Name} value=${row.vhost} />`)},
     {key: "name", title: "Name", cell: (row) => html`<${Name} value=${row.name} />`},
     {key: "state", title: "State", cell: (row) => html`${row.state === "running" ? "running" : html`<${Mark} text=${row.state} title="not moving anything now" />`} ${row.blocked_status === "blocked" ? html`<${Mark} text="blocked" title="the destination takes nothing now" />` : null}
-      ${row.reason ? html`<span class="hint">${visible(row.reason)}</span>` : null} <span class="hint">since ${visible(row.timestamp)}</span>`},
+      ${row.reason ? html`<span class="hint">${visible(row.reason)},</span>` : null} <span class="hint">since ${visible(row.timestamp)}</span>`},
     {key: "source", title: "From", wide: true, cell: (row) => place(row, "src")},
     {key: "destination", title: "To", wide: true, cell: (row) => place(row, "dest")},
     {key: "progress", title: "So far", wide: true, cell: (row) => progress(row)},
-    {key: "do", title: "", wide: true, cell: (row) => (row.type === "static" ? null : html`<button type="button" onClick=${() => act(() => request("DELETE", `${one(row)}/restart`), `${visible(row.name)} begins anew.`)}>Restart</button>
-      <button type="button" class="danger" onClick=${() => setLeaving(row)}>Delete…</button>`)},
+    {key: "do", title: "", wide: true, cell: (row) => (row.type === "static" ? null : html`<span class="together"><button type="button" onClick=${() => act(() => request("DELETE", `${one(row)}/restart`), `${visible(row.name)} begins anew.`)}>Restart</button>
+      <button type="button" class="danger" onClick=${() => setLeaving(row)}>Delete…</button></span>`)},
   ];
   return html`<${Failure} error=${found.error} /><${Outcome} state=${state} />
     ${found.data ? html`<${Table} caption="Shovels" columns=${columns} rows=${found.data} keyOf=${(row) => `${row.vhost} ${row.name}`} query=${{}}
