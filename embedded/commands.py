@@ -86,7 +86,7 @@ def _vhost(node: HostedNode, name: str) -> Vhost:
 
 def _queue(node: HostedNode, vhost: str, name: str) -> Queue:
     queue = _vhost(node, vhost).queues.get(name)
-    if queue is None:
+    if not isinstance(queue, Queue):
         raise BrokerError(f"there is no queue {name!r} in virtual host {vhost!r}")
     return queue
 

@@ -44,7 +44,7 @@ class Snapshot(NamedTuple):
 
 def lasting(vhost: Vhost) -> Iterator[Queue]:
     """The queues that no connection owns."""
-    return (queue for queue in list(vhost.queues.values()) if queue.exclusive_owner is None)
+    return (queue for queue in list(vhost.classic_queues()) if queue.exclusive_owner is None)
 
 
 def unacked(running: RunningNode, queue: Queue) -> list[Seen]:
@@ -154,6 +154,7 @@ def put_back(vhost: Vhost, taken: Snapshot, now_ms: int) -> None:
         vhost.bind(edge)
     for name, messages in taken.messages.items():
         queue = vhost.queues[name]
+        assert isinstance(queue, Queue), "it was taken from one"
         for level, parts, left_ms in messages:
             message = Message(*parts)
             expiries = None if left_ms is None else [now_ms + left_ms]

@@ -19,7 +19,7 @@ from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.outcome import Rejected
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DeliveryRun, returned
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.vhost.router import is_no_queue
@@ -144,7 +144,7 @@ async def get(
 
 
 def _count_got(
-    node: RunningNode, past: VhostMetrics, queue: Queue, run: DeliveryRun, *, no_ack: bool
+    node: RunningNode, past: VhostMetrics, queue: QueuePort, run: DeliveryRun, *, no_ack: bool
 ) -> None:
     totals = node.metrics
     queue.counts.got(no_ack=no_ack)
@@ -158,14 +158,14 @@ def _count_got(
     past.redeliver += bool(run.redelivered)
 
 
-def _count_empty(node: RunningNode, past: VhostMetrics, queue: Queue) -> None:
+def _count_empty(node: RunningNode, past: VhostMetrics, queue: QueuePort) -> None:
     if not queue.is_deleted:
         queue.counts.got_nothing()
     past.get_empty += 1
     node.metrics.messages_get_empty += 1
 
 
-async def _take(node: RunningNode, queue: Queue) -> Taken | None:
+async def _take(node: RunningNode, queue: QueuePort) -> Taken | None:
     """One run of one message, None when there is none; waits when it is being read from disk.
 
     Raises: ApiError 503 when it takes too long, or the disk refuses to be read.
@@ -191,7 +191,7 @@ async def _take(node: RunningNode, queue: Queue) -> Taken | None:
     return found
 
 
-def _unavailable(node: RunningNode, queue: Queue) -> ApiError:
+def _unavailable(node: RunningNode, queue: QueuePort) -> ApiError:
     if queue.is_withheld:
         reason = node.queue_faults.withheld(queue.vhost_name, queue.name)
         return ApiError(503, "unavailable", reason)

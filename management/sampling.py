@@ -16,7 +16,7 @@ from operator import add, attrgetter
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import process
@@ -138,7 +138,7 @@ def _everything(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
     yield kinds.NODE, keys.NODE_KEY, _node(node, ready, unacked)
 
 
-def _awake(queues: Sequence[Queue], history: History) -> Iterator[Queue | None]:
+def _awake(queues: Sequence[QueuePort], history: History) -> Iterator[QueuePort | None]:
     """Those to which something has happened, and the others while the history has places for them.
 
     In a dormant queue there is nothing to be read: a hundred thousand of them cost a look at each.

@@ -25,7 +25,7 @@ from burrowmq.broker.channel.transaction import Committing, Transaction
 from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag, joined
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.origin import Origin
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Returned, returned
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics
@@ -116,7 +116,7 @@ class Subscription(NamedTuple):
     """A consumer of a channel, and the queue that it consumes."""
 
     consumer: Consumer
-    queue: Queue
+    queue: QueuePort
 
 
 class Channel:
@@ -228,7 +228,9 @@ class Channel:
             self.prefetch.sent(consumer, count)
             self.unacked.add(Delivery(tag, origin, run, consumer))
 
-    def deliver_got(self, queue: Queue, origin: Origin, run: DeliveryRun, *, no_ack: bool) -> None:
+    def deliver_got(
+        self, queue: QueuePort, origin: Origin, run: DeliveryRun, *, no_ack: bool
+    ) -> None:
         """Send the message that basic.get took."""
         message = run.messages[0]
         tag = self.next_tag

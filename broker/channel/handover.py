@@ -12,7 +12,7 @@ from __future__ import annotations
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.confirms import Ways
 from burrowmq.broker.queue.outcome import Rejected
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.router import Route, is_no_queue, queue_count
 from burrowmq.protocol.codec import Message, Sheaf, places, shares
 from burrowmq.protocol.constants import MANDATORY
@@ -21,7 +21,7 @@ from burrowmq.protocol.constants import MANDATORY
 def enqueue(
     channel: Channel,
     route: Route,
-    queues: tuple[Queue, ...],
+    queues: tuple[QueuePort, ...],
     messages: list[Message],
     flags: int,
     size: int,
@@ -91,12 +91,12 @@ def enqueue_sheaves(
 
 def _by_queue(
     messages: list[Message], routes: list[Route], parts: list[Sheaf[Route]]
-) -> list[tuple[Queue, Sheaf[Route] | Sheaf[Queue]]]:
+) -> list[tuple[QueuePort, Sheaf[Route] | Sheaf[QueuePort]]]:
     """What each queue gets. Where two routes have one in common, its share is cut out message by message."""
-    found: list[tuple[Queue, Sheaf[Route] | Sheaf[Queue]]]
+    found: list[tuple[QueuePort, Sheaf[Route] | Sheaf[QueuePort]]]
     found = [(queue, part) for part in parts for queue in part.target.queues or ()]
     if len(parts) > 1 and len({queue for queue, _ in found}) < len(found):
-        by_queue: list[Sheaf[Queue]] = shares(messages, routes)
+        by_queue: list[Sheaf[QueuePort]] = shares(messages, routes)
         return [(share.target, share) for share in by_queue]
     return found
 
@@ -123,7 +123,7 @@ def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, 
         session.scheduler.confirms_dirty(channel)
 
 
-def _is_routed(queues: tuple[Queue, ...]) -> bool:
+def _is_routed(queues: tuple[QueuePort, ...]) -> bool:
     """RabbitMQ: a message that reached nobody but a direct-reply consumer, or a history, counts as unroutable."""
     return bool(queues) and not (is_no_queue(queues[0]) and all(map(is_no_queue, queues)))
 

@@ -26,11 +26,11 @@ from zlib import crc32
 from burrowmq.broker.imports.journal import Journal
 from burrowmq.broker.imports.move import BATCH, Failed, Inbox, Kind, Lost, Move, Row
 from burrowmq.broker.link.connect import CannotConnect, Opener, open_link
+from burrowmq.broker.queue.queue import Queue
 
 if TYPE_CHECKING:
     from burrowmq.broker.link.link import Link
     from burrowmq.broker.link.uri import Target
-    from burrowmq.broker.queue.queue import Queue
     from burrowmq.broker.vhost.vhost import Vhost
 
 T = TypeVar("T")
@@ -247,9 +247,10 @@ class Job:
     # -- what a move needs ------------------------------------------------------------------------------------------
 
     def queue(self, vhost: str, name: str) -> Queue | None:
-        """The queue of that name."""
+        """The classic queue of that name."""
         found = self._world.vhosts.get(vhost)
-        return None if found is None else found.queues.get(name)
+        queue = None if found is None else found.queues.get(name)
+        return queue if isinstance(queue, Queue) else None
 
     async def commit(self) -> None:
         """When everything staged by now is durable."""

@@ -14,7 +14,7 @@ from burrowmq.broker.channel.unacked import Delivery
 from burrowmq.broker.inspect.connections import each_session
 from burrowmq.broker.inspect.values import Row, plain
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.session.session import Session
 
 DELIVERIES_MAX = 1000
@@ -93,7 +93,7 @@ def unacked_by_consumer(node: RunningNode, channel: Channel) -> list[Row]:
     return list(found.values())
 
 
-def holders(node: RunningNode, vhost: str, queue: Queue) -> Iterator[Row | None]:
+def holders(node: RunningNode, vhost: str, queue: QueuePort) -> Iterator[Row | None]:
     """Who holds unacked messages of a queue: a row a channel, None where one holds none, so that others get a turn."""
     for session in each_session(node, vhost):
         for number in sorted(session.channels):

@@ -12,7 +12,7 @@ from itertools import islice
 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.inspect.values import Row
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost import router
 from burrowmq.broker.vhost.vhost import Vhost
 
@@ -22,7 +22,7 @@ BINDINGS_MAX = 1000
 """Bindings looked at for one hop where any of them could be taken."""
 
 
-def dead_letter_path(vhost: Vhost, queue: Queue) -> list[Row]:
+def dead_letter_path(vhost: Vhost, queue: QueuePort) -> list[Row]:
     """One row a queue that dead-letters, the given one first, then those that its dead letters reach."""
     hops: list[Row] = []
     seen, waiting = {queue.name}, [queue]
@@ -51,12 +51,12 @@ def dead_letter_path(vhost: Vhost, queue: Queue) -> list[Row]:
     return hops
 
 
-def _key(queue: Queue) -> str | None:
+def _key(queue: QueuePort) -> str | None:
     key = queue.settings.dead_letter_routing_key
     return None if key is None else key.decode("utf-8", "replace")
 
 
-def _targets(vhost: Vhost, queue: Queue) -> tuple[list[str], bool]:
+def _targets(vhost: Vhost, queue: QueuePort) -> tuple[list[str], bool]:
     """Queues by name, and whether it is sure that they get the dead letters."""
     exchange = vhost.exchanges.get(queue.settings.dead_letter_exchange or "")
     if exchange is None:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row, message_stats_of
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.report.metrics import ChannelMetrics
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S
@@ -22,7 +22,7 @@ from burrowmq.broker.vhost.vhost import Vhost
 TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
 
 
-def depths(queues: Iterable[Queue]) -> tuple[int, int]:
+def depths(queues: Iterable[QueuePort]) -> tuple[int, int]:
     """How many messages are ready, and how many unacknowledged, in some queues: about 2 µs each, unless dormant."""
     ready = unacked = 0
     for each in queues:

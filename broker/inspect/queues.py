@@ -13,20 +13,21 @@ from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.inspect.connections import channel_details
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.properties import decode
 
-Column = Callable[[RunningNode, Vhost, Queue], object]
+Column = Callable[[RunningNode, Vhost, QueuePort], object]
 
 
-def _exclusive_consumer(queue: Queue) -> Consumer | None:
+def _exclusive_consumer(queue: QueuePort) -> Consumer | None:
     return next((c for c in queue.consumers if c.exclusive), None)
 
 
-def _single_active_consumer(queue: Queue) -> Consumer | None:
+def _single_active_consumer(queue: QueuePort) -> Consumer | None:
     if not queue.settings.single_active_consumer:
         return None
     return next((c for c in queue.consumers if c.is_active), None)
@@ -44,7 +45,7 @@ def _pid_or_none(node: RunningNode, consumer: Consumer | None) -> str | None:
     return None if consumer is None else pid(node, consumer.channel)
 
 
-def _paged_out(queue: Queue, size: bool) -> int:
+def _paged_out(queue: QueuePort, size: bool) -> int:
     """Transient messages that are on disk only."""
     if size:
         transient = queue.ready_bytes + queue.unacked_bytes - queue.persistent_bytes
@@ -55,28 +56,34 @@ def _paged_out(queue: Queue, size: bool) -> int:
     return int(max(0, transient - in_ram))
 
 
-def _owner(queue: Queue) -> Row | None:
+def _owner(queue: QueuePort) -> Row | None:
     owner = cast("Session | None", queue.exclusive_owner)  # any object to the queue
     if owner is None:
         return None
     return {"name": owner.name, "peer_host": owner.peer.host, "peer_port": owner.peer.port}
 
 
-def _head_timestamp(queue: Queue) -> int | None:
+def _awake(queue: QueuePort) -> Queue | None:
+    """The queue if it is a classic one, with levels that are worth a look."""
+    return queue if isinstance(queue, Queue) and not queue.is_asleep else None
+
+
+def _head_timestamp(queue: QueuePort) -> int | None:
     """The timestamp property of the message that is delivered next; None when its body is on disk only."""
-    if queue.is_asleep:
-        return None
-    for level in reversed(queue.levels):
+    awake = _awake(queue)
+    for level in reversed(awake.levels) if awake is not None else ():
         if level.count:
             head = level.head()
             return None if head is None else decode(head[0].raw).timestamp
     return None
 
 
-def _backing_queue(queue: Queue) -> Row:
+def _backing_queue(queue: QueuePort) -> Row:
     in_ram = queue.ram_ready_count
     on_disk = queue.ready_count - in_ram
-    first = 0 if queue.is_dormant else sum(level.next_seq for level in queue.levels)
+    first = 0
+    if isinstance(queue, Queue) and not queue.is_dormant:
+        first = sum(level.next_seq for level in queue.levels)
     begin, end = (first - on_disk, first) if on_disk else ("undefined", "undefined")
     return {
         "mode": queue.settings.mode,
@@ -124,8 +131,8 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "message_bytes_persistent": lambda n, v, q: q.persistent_bytes,
     "message_bytes_paged_out": lambda n, v, q: _paged_out(q, size=True),
     "head_message_timestamp": lambda n, v, q: _head_timestamp(q),
-    "disk_reads": lambda n, v, q: 0 if q.is_asleep else q.levels.loaded_count,
-    "disk_writes": lambda n, v, q: 0 if q.is_asleep else q.levels.written_count,
+    "disk_reads": lambda n, v, q: awake.levels.loaded_count if (awake := _awake(q)) else 0,
+    "disk_writes": lambda n, v, q: awake.levels.written_count if (awake := _awake(q)) else 0,
     "consumers": lambda n, v, q: len(q.consumers),
     "consumer_utilisation": lambda n, v, q: q.consumers.capacity,
     "consumer_capacity": lambda n, v, q: q.consumers.capacity,
@@ -177,7 +184,7 @@ DETAILED_QUEUE_COLUMNS = (
 )
 
 
-def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Vhost, Queue]]:
+def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Vhost, QueuePort]]:
     """(vhost, queue) pairs in RabbitMQ's order: by vhost, then by name."""
     for owner in each_vhost(node, vhost):
         for queue in owner.queues_in_order():
@@ -203,7 +210,7 @@ def iter_queues(
 def queue_row(
     node: RunningNode,
     owner: Vhost,
-    queue: Queue,
+    queue: QueuePort,
     columns: Sequence[str] | None = None,
     table: Table = plain,
 ) -> Row:
@@ -246,7 +253,7 @@ def each_vhost(node: RunningNode, vhost: str | None) -> Iterable[Vhost]:
 
 
 def consumer_row(
-    node: RunningNode, vhost: Vhost, queue: Queue, consumer: Consumer, table: Table = plain
+    node: RunningNode, vhost: Vhost, queue: QueuePort, consumer: Consumer, table: Table = plain
 ) -> Row:
     """One consumer as `GET /api/consumers` shows it."""
     channel = cast("Channel", consumer.channel)  # a queue knows only a part of it
@@ -267,7 +274,7 @@ def consumer_row(
     }
 
 
-def each_consumed(node: RunningNode, vhost: str | None = None) -> list[tuple[Vhost, Queue]]:
+def each_consumed(node: RunningNode, vhost: str | None = None) -> list[tuple[Vhost, QueuePort]]:
     """Each queue that has consumers, by name; O(consumers), however many queues there are."""
     consumed = {
         subscription.queue: session.entered.vhost

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from burrowmq.broker.inspect.values import Row, plain
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import PRIORITY_MAX
 from burrowmq.broker.rules.policy import LOWER_HOLDS
 from burrowmq.broker.vhost.vhost import Vhost
@@ -28,7 +28,7 @@ ARGUMENTS_ONLY = ("max-priority", "single-active-consumer")
 MANY_PRIORITIES = 10
 
 
-def settings(vhost: Vhost, queue: Queue) -> list[Row]:
+def settings(vhost: Vhost, queue: QueuePort) -> list[Row]:
     """Each setting in force: `key`, `value`, `source`, the policy's `name`, and what was `overruled` by it."""
     effective = vhost.effective_policy(queue.name)
     policies, operators = vhost.policies.policies, vhost.policies.operator_policies
@@ -52,7 +52,7 @@ def settings(vhost: Vhost, queue: Queue) -> list[Row]:
     return rows
 
 
-def defaults(vhost: Vhost, queue: Queue, consumer_timeout_ms: int | None) -> list[Row]:
+def defaults(vhost: Vhost, queue: QueuePort, consumer_timeout_ms: int | None) -> list[Row]:
     """What nobody said anything of, and what holds then: `key` and `value`, None for nothing."""
     said = {row["key"] for row in settings(vhost, queue)}
     now = queue.settings
@@ -92,7 +92,7 @@ def _strongest(key: str, given: list[Row | None]) -> Row | None:
     return {"key": key, **holds, "overruled": [row for row in rows if row is not holds]}
 
 
-def _above_the_operators(vhost: Vhost, queue: Queue) -> Iterator[str]:
+def _above_the_operators(vhost: Vhost, queue: QueuePort) -> Iterator[str]:
     for row in settings(vhost, queue):
         if row["source"] != "operator policy" or row["key"] not in LIMITS:
             continue
@@ -108,7 +108,7 @@ def _above_the_operators(vhost: Vhost, queue: Queue) -> Iterator[str]:
             )
 
 
-def warnings(vhost: Vhost, queue: Queue) -> list[str]:
+def warnings(vhost: Vhost, queue: QueuePort) -> list[str]:
     """Settings that fight each other, or do what hardly anybody means."""
     found, now = [*_above_the_operators(vhost, queue)], queue.settings
     target = now.dead_letter_exchange

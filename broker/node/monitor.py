@@ -179,6 +179,6 @@ class Monitor:
             return  # with many queues, a look that changes nothing must not walk over them
         self.is_paging = is_paging
         for vhost in self._vhosts.values():
-            for queue in vhost.queues.values():
+            for queue in vhost.classic_queues():
                 queue.memory_is_short(is_short=is_paging)
         self._scheduler.touch()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words.resource import describe
@@ -69,7 +70,7 @@ class QueueFaults:
     def _tell(self, vhost: str, name: str, kind: str) -> None:
         owner = self._vhosts.get(vhost)
         queue = owner.queues.get(name) if owner is not None else None
-        if queue is not None and not queue.is_dormant:
+        if isinstance(queue, Queue) and not queue.is_dormant:
             is_there = any(each.kind == kind for each in self.of(vhost, name))
             if kind == "reading":
                 queue.note_unreadable(is_unreadable=is_there)

@@ -229,7 +229,7 @@ class RunningNode:
             self._connect_engine()
             self.process.machine.start_store(self.engine, self._post)
             self._start_batches.load(
-                queue for vhost in self.vhosts.values() for queue in vhost.queues.values()
+                queue for vhost in self.vhosts.values() for queue in vhost.classic_queues()
             )
             self.scheduler.touch()
             self._log_limits()
@@ -266,7 +266,7 @@ class RunningNode:
                 self.vhost_made,
             )
         for vhost in self.vhosts.values():
-            for queue in vhost.queues.values():
+            for queue in vhost.classic_queues():
                 queue.recover(functools.partial(self.engine.is_stored, vhost.name))
         self.engine.discard_unclaimed()
         self.parameters.identify_cluster(self.entropy.token)
@@ -435,7 +435,7 @@ class RunningNode:
         )
         if not has_failed:
             for vhost in self.vhosts.values():
-                for queue in vhost.queues.values():
+                for queue in vhost.classic_queues():
                     queue.note_delivered()
         self.scheduler.stop()
         for vhost in self.vhosts.values():

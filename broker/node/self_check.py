@@ -96,7 +96,7 @@ class SelfCheck:
         sample = list(itertools.islice(self._rest, SAMPLE))
         if len(sample) < SAMPLE:
             vhosts = self._vhosts.values()
-            self._rest = iter([queue for vhost in vhosts for queue in vhost.queues.values()])
+            self._rest = iter([queue for vhost in vhosts for queue in vhost.classic_queues()])
         return sample
 
 

@@ -29,7 +29,7 @@ from burrowmq.broker.channel.methods.publish import publish
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.peer.wire import Peer, Wire
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.rules.auth import Auth, LoginRefused, User
@@ -490,7 +490,7 @@ class Session:
             vhost = self.entered.vhost
             self._delete_exclusive(vhost, vhost.exclusive_queues(self))
 
-    def _delete_exclusive(self, vhost: Vhost, queues: list[Queue]) -> None:
+    def _delete_exclusive(self, vhost: Vhost, queues: list[QueuePort]) -> None:
         """Delete the connection's own queues, the last declared first: a chunk now, the rest in later turns."""
         for queue in queues[-EXCLUSIVE_AT_ONCE:]:
             vhost.delete_queue(queue)

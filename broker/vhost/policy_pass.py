@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.port import QueuePort
 
 QUEUES_PER_TURN = 100
 """Each takes twenty to sixty microseconds, and what its new limits drop: some milliseconds in all."""
@@ -28,10 +28,10 @@ Later = Callable[[Callable[[], None]], object]
 class PolicyPass:
     """That of one virtual host."""
 
-    def __init__(self, apply: Callable[[Queue], None], later: Later) -> None:
+    def __init__(self, apply: Callable[[QueuePort], None], later: Later) -> None:
         self._apply = apply
         self._later = later
-        self._left: Iterator[Queue] | None = None
+        self._left: Iterator[QueuePort] | None = None
         self._waiting: list[Callable[[], None]] = []
 
     @property
@@ -39,7 +39,7 @@ class PolicyPass:
         """Whether there are queues for which something may still change."""
         return self._left is not None
 
-    def begin(self, queues: Iterable[Queue]) -> None:
+    def begin(self, queues: Iterable[QueuePort]) -> None:
         """Go through these, and no longer through those that were left."""
         was_under_way = self.is_under_way
         self._left = iter(list(queues))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from burrowmq.broker.queue.rules import settings as queue_settings
 
 if TYPE_CHECKING:
-    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import Settings
     from burrowmq.broker.rules.policy import PolicySet
     from burrowmq.protocol.table import FieldTable
@@ -41,7 +41,7 @@ class QueueSettings:
         )
         return self._shared(found)
 
-    def after_change(self, queue: Queue) -> Settings:
+    def after_change(self, queue: QueuePort) -> Settings:
         """What is in force for a queue that is there, now that policies have changed."""
         settings = self.of(queue.name, queue.arguments)
         if settings.mode != queue.settings.mode and not self._says_mode(queue):
@@ -58,7 +58,7 @@ class QueueSettings:
         """The queue is deleted: another one of its name is a new one."""
         self._versions.pop(queue_name, None)
 
-    def _says_mode(self, queue: Queue) -> bool:
+    def _says_mode(self, queue: QueuePort) -> bool:
         return (
             "x-queue-mode" in queue.arguments
             or "queue-mode" in self._policies.effective("queue", queue.name).definition

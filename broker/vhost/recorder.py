@@ -17,7 +17,7 @@ from burrowmq.broker.vhost.trace import Tapped, TracedVhost, Tracer
 from burrowmq.protocol.codec import Message, body_bytes, split_address
 
 if TYPE_CHECKING:
-    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.turn.clock import Scheduler
 
 RECORDED_MAX = 10_000
@@ -49,7 +49,7 @@ class Recorder(Tracer):
     def published(
         self,
         messages: Sequence[Message],
-        queues: Sequence[Queue],
+        queues: Sequence[QueuePort],
         tapped: Tapped,
         keys: Sequence[bytes] | None = None,
     ) -> None:

@@ -28,6 +28,7 @@ from operator import or_
 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, first_record, is_cycle, record
 from burrowmq.broker.report.metrics import NodeMetrics
@@ -125,7 +126,7 @@ class Republisher:
     def _hand_over(
         self,
         exchange: Exchange,
-        queues: Sequence[Queue],
+        queues: Sequence[QueuePort],
         dead: list[Message],
         died: tuple[Death, Sequence[FieldTable]],
     ) -> int:
@@ -144,9 +145,9 @@ class Republisher:
                 exchange.publish_out += len(dead) - len(failed)
         return failures.count(len(queues)) if queues else 0
 
-    def _put_by_level(self, queue: Queue, dead: list[Message], death: Death) -> Sequence[int]:
+    def _put_by_level(self, queue: QueuePort, dead: list[Message], death: Death) -> Sequence[int]:
         """Publish to one queue, each priority by itself, so that a fault at one costs no other; as `_put`."""
-        if is_no_queue(queue) or len(queue.levels) == 1 or queue.settings.is_limited:
+        if not isinstance(queue, Queue) or len(queue.levels) == 1 or queue.settings.is_limited:
             return self._put(queue, dead, death)
         failed: list[int] = []
         for _, part, _, places in by_priority(dead, len(queue.levels) - 1, list(range(len(dead)))):
@@ -154,7 +155,7 @@ class Republisher:
             failed += [places[at] for at in self._put(queue, part, death)]
         return failed
 
-    def _put(self, queue: Queue, dead: list[Message], death: Death) -> Sequence[int]:
+    def _put(self, queue: QueuePort, dead: list[Message], death: Death) -> Sequence[int]:
         """Publish to one queue; the places of what a bug kept out of it."""
         before = _taken(queue)
         try:
@@ -183,16 +184,17 @@ class Republisher:
         self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{death.queue}'", error)
 
 
-def _taken(queue: Queue) -> tuple[int, int]:
+def _taken(queue: QueuePort) -> tuple[int, int]:
     """How many messages a queue has taken, as long as it drops none; and ids that it has given."""
     if is_no_queue(queue):
         return 0, 0
     metrics = queue.metrics
     taken = queue.ready_count + metrics.deliver + metrics.deliver_no_ack
-    return taken, sum(level.next_seq for level in queue.levels)
+    ids = sum(level.next_seq for level in queue.levels) if isinstance(queue, Queue) else 0
+    return taken, ids
 
 
-def _taken_since(queue: Queue, before: tuple[int, int]) -> int | None:
+def _taken_since(queue: QueuePort, before: tuple[int, int]) -> int | None:
     """How many messages of a run, from its first on, it took before it failed; None when nobody can tell."""
     now = _taken(queue)
     if is_no_queue(queue):

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias, cast
 
 from burrowmq.broker.exchange.base import Exchange
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.router import ExchangeNames, Reach, Route, reach
 from burrowmq.protocol.codec import RING_IS_QUICK, Ring
 
@@ -33,7 +33,7 @@ ROUTE_BYTES = 350
 """What a route takes besides its queues, once for all addresses."""
 
 
-Way: TypeAlias = tuple[Exchange, tuple[Queue, ...]]
+Way: TypeAlias = tuple[Exchange, tuple[QueuePort, ...]]
 """From where to where."""
 
 
@@ -108,7 +108,7 @@ class RouteTables:
 
     def __init__(self) -> None:
         self._by_user: dict[str, RouteTable] = {}
-        self._routes: dict[tuple[Exchange, tuple[Queue, ...] | None], Route] = {}
+        self._routes: dict[tuple[Exchange, tuple[QueuePort, ...] | None], Route] = {}
         self._reached: dict[Exchange, Reach] = {}
         self._by_headers: dict[Exchange, dict[bytes, Route]] = {}
         self._rings: dict[Exchange, Ring[Route] | None] = {}
@@ -141,7 +141,7 @@ class RouteTables:
             table = self._by_user[user_name] = RouteTable()
         return table
 
-    def shared(self, exchange: Exchange, queues: tuple[Queue, ...] | None) -> Route:
+    def shared(self, exchange: Exchange, queues: tuple[QueuePort, ...] | None) -> Route:
         """The route of a message that goes from this exchange to these queues (None: by its headers)."""
         way = exchange, queues
         found = self._routes.get(way)
@@ -166,7 +166,7 @@ class RouteTables:
                 RING_IS_QUICK or exchange.is_each
             )  # else what is remembered is found faster
             if is_worth_it and not exchange.hops and exchange.history is None:
-                found = exchange.ring(lambda to: self.shared(exchange, (cast("Queue", to),)))
+                found = exchange.ring(lambda to: self.shared(exchange, (cast("QueuePort", to),)))
             self._rings[exchange] = found
         return self._rings[exchange]
 
@@ -207,7 +207,7 @@ class RouteTables:
         if self.size_bytes > LIMIT_BYTES:
             self.clear()
 
-    def forget_queue(self, default: Exchange, name: bytes, queue: Queue) -> None:
+    def forget_queue(self, default: Exchange, name: bytes, queue: QueuePort) -> None:
         """A queue came or went, and no binding with it: only the default exchange's route to its name is another.
 
         Any CC header may have that name.

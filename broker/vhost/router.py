@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from burrowmq.broker.exchange.base import Look
     from burrowmq.broker.exchange.binding import Destination
-    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.port import QueuePort
 
 
 class ExchangeNames(Protocol):
@@ -43,7 +43,7 @@ class Route:
 
     __slots__ = ("exchange", "queues")
 
-    def __init__(self, exchange: Exchange, queues: tuple[Queue, ...] | None) -> None:
+    def __init__(self, exchange: Exchange, queues: tuple[QueuePort, ...] | None) -> None:
         self.exchange = exchange
         self.queues = queues
 
@@ -53,7 +53,7 @@ def is_no_queue(target: object) -> bool:
     return hasattr(target, "is_no_queue")
 
 
-def queue_count(targets: tuple[Queue, ...]) -> int:
+def queue_count(targets: tuple[QueuePort, ...]) -> int:
     """How many of them are queues; what is none stands at the end."""
     if targets and is_no_queue(targets[-1]):
         return len([target for target in targets if not is_no_queue(target)])
@@ -65,7 +65,7 @@ def route(
     exchange: Exchange,
     routing_keys: tuple[bytes, ...],
     look: Look | None,
-) -> tuple[Queue, ...]:
+) -> tuple[QueuePort, ...]:
     """The queues that a message published to `exchange` reaches, each once; O(edges walked)."""
     if (
         not exchange.hops
@@ -75,7 +75,7 @@ def route(
     ):
         matched = exchange.match(routing_keys[0], look)
         once = matched if isinstance(matched, tuple) else tuple(dict.fromkeys(matched))
-        return cast("tuple[Queue, ...]", once)
+        return cast("tuple[QueuePort, ...]", once)
     queues: dict[Destination, None] = {}
     histories: list[Destination] = []
     seen = {exchange}
@@ -95,7 +95,7 @@ def route(
             elif destination not in seen:
                 seen.add(destination)
                 waiting.append(destination)
-    return cast("tuple[Queue, ...]", (*queues, *histories))
+    return cast("tuple[QueuePort, ...]", (*queues, *histories))
 
 
 class Reach(NamedTuple):

@@ -30,7 +30,7 @@ from burrowmq.protocol.table import FieldTable, MalformedTable
 
 if TYPE_CHECKING:
     from burrowmq.broker.exchange.base import Exchange
-    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.turn.clock import Scheduler
 
 TRACE_EXCHANGE = "amq.rabbitmq.trace"
@@ -53,7 +53,7 @@ class TracedVhost(Protocol):
         exchange: Exchange,
         routing_keys: tuple[bytes, ...],
         look: Callable[[], Properties] | None,
-    ) -> tuple[Queue, ...]:
+    ) -> tuple[QueuePort, ...]:
         """Route one message by itself."""
         ...
 
@@ -79,7 +79,7 @@ class Tracer:
     def published(
         self,
         messages: Sequence[Message],
-        queues: Sequence[Queue],
+        queues: Sequence[QueuePort],
         tapped: Tapped,
         keys: Sequence[bytes] | None = None,
     ) -> None:

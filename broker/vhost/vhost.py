@@ -30,6 +30,7 @@ from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from burrowmq.broker.queue.dormant import let_go
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules import settings as queue_settings
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
     from burrowmq.broker.exchange.base import Exchange, Look
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
-    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
     from burrowmq.broker.rules.parameter_rules import Component
     from burrowmq.broker.vhost.policy_pass import Later
@@ -86,7 +87,7 @@ class Vhost:
         self,
         name: str,
         engine: StagingEngine,
-        make_queue: Callable[[QueueDeclaration, Settings], Queue],
+        make_queue: Callable[[QueueDeclaration, Settings], QueuePort],
         direct_reply: Callable[[bytes], Destination | None],
         options: VhostOptions,
         later: Later,
@@ -98,9 +99,9 @@ class Vhost:
         self.tags: list[str] = []
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
         self.is_protected = False  # from being deleted
-        self.queues: dict[str, Queue] = {}
+        self.queues: dict[str, QueuePort] = {}
         self.queue_names = SortedNames()
-        self._in_order: list[Queue] | None = None
+        self._in_order: list[QueuePort] | None = None
         self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()
         self.settings = QueueSettings(self.policies, options.default_queue_version)
@@ -117,9 +118,9 @@ class Vhost:
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
         self.policy_pass = PolicyPass(self._apply_policies, later)
         self._later = later
-        self._deleted: list[Queue] = []  # whose parts are to be freed
+        self._deleted: list[QueuePort] = []  # whose parts are to be freed
         self._make_queue = make_queue
-        self._owned: dict[object, dict[Queue, None]] = {}
+        self._owned: dict[object, dict[QueuePort, None]] = {}
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
             self.graph.install(exchange_class(kind)(exchange_name, durable=True, internal=internal))
@@ -204,7 +205,7 @@ class Vhost:
         exchange: Exchange,
         routing_keys: tuple[bytes, ...],
         look: Look | None,
-    ) -> tuple[Queue, ...]:
+    ) -> tuple[QueuePort, ...]:
         """Route one message by itself: several keys (CC, BCC), a headers exchange, or a dead letter."""
         return router.route(self, exchange, routing_keys, look)
 
@@ -268,7 +269,7 @@ class Vhost:
 
     # -- queues -------------------------------------------------------------------------------------------------
 
-    def queue(self, name: str) -> Queue:
+    def queue(self, name: str) -> QueuePort:
         """The queue of that name.
 
         Raises: NotFound.
@@ -278,13 +279,17 @@ class Vhost:
             raise not_found("queue", name, self.name)
         return queue
 
-    def queues_in_order(self) -> list[Queue]:
+    def queues_in_order(self) -> list[QueuePort]:
         """All queues by name, as they are now; not to be changed."""
         if self._in_order is None:
             self._in_order = [self.queues[name] for name in self.queue_names.listed()]
         return self._in_order
 
-    def check_access(self, queue: Queue, session: object) -> None:
+    def classic_queues(self) -> Iterator[Queue]:
+        """Those with levels, a store and a memory of their own, in no order; not to be changed meanwhile."""
+        return (queue for queue in self.queues.values() if isinstance(queue, Queue))
+
+    def check_access(self, queue: QueuePort, session: object) -> None:
         """Refuse a queue that is exclusive to another connection.
 
         Raises: ResourceLocked.
@@ -293,7 +298,7 @@ class Vhost:
             raise self._locked(queue.name)
 
     def check_equivalent_queue(
-        self, queue: Queue, declaration: QueueDeclaration, session: object
+        self, queue: QueuePort, declaration: QueueDeclaration, session: object
     ) -> None:
         """Refuse a redeclaration that means another queue; `session` asks.
 
@@ -312,7 +317,7 @@ class Vhost:
             queue.arguments, declaration.arguments, queue.name, self.name
         )
 
-    def create_queue(self, declaration: QueueDeclaration) -> Queue:
+    def create_queue(self, declaration: QueueDeclaration) -> QueuePort:
         """Make a queue that does not exist.
 
         Raises: PreconditionFailed for bad arguments, or when the vhost has as many queues as it may.
@@ -339,11 +344,11 @@ class Vhost:
                     "made_ms": queue.made_ms,
                 },
             )
-            if self.engine.is_deleting(self.name, name):
+            if isinstance(queue, Queue) and self.engine.is_deleting(self.name, name):
                 queue.open_storage()
         return queue
 
-    def restore_queue(self, declaration: QueueDeclaration) -> Queue:
+    def restore_queue(self, declaration: QueueDeclaration) -> QueuePort:
         """Make a queue without writing a row: it came from one, or is not durable."""
         assert declaration.name not in self.queues, "checked by the caller"
         self.settings.remember_version(declaration.name, declaration.default_version)
@@ -357,7 +362,7 @@ class Vhost:
         self._queue_changed(queue)
         return queue
 
-    def declare_queue(self, declaration: QueueDeclaration, session: object = None) -> Queue:
+    def declare_queue(self, declaration: QueueDeclaration, session: object = None) -> QueuePort:
         """Make a queue or check that the existing one is the same; for callers without permission checks.
 
         Raises: ResourceLocked, PreconditionFailed.
@@ -368,7 +373,7 @@ class Vhost:
         self.check_equivalent_queue(queue, declaration, session)
         return queue
 
-    def delete_queue(self, queue: Queue) -> int:
+    def delete_queue(self, queue: QueuePort) -> int:
         """Delete a queue and its bindings, then end it; return how many ready messages went with it.
 
         Harmless for a queue that is gone already: expiry, auto-delete and the client may all ask.
@@ -397,7 +402,7 @@ class Vhost:
         self._deleted.append(queue)
         return ready_count
 
-    def _queue_changed(self, queue: Queue) -> None:
+    def _queue_changed(self, queue: QueuePort) -> None:
         """A queue came or went that no binding leads to."""
         if self._is_default_reached:
             self._changed()
@@ -409,15 +414,16 @@ class Vhost:
         """Free deleted queues, some in each turn."""
         some, self._deleted = self._deleted[:QUEUES_PER_TURN], self._deleted[QUEUES_PER_TURN:]
         for queue in some:
-            let_go(queue)
+            if isinstance(queue, Queue):
+                let_go(queue)
         if self._deleted:
             self._later(self._let_go)
 
-    def exclusive_queues(self, session: object) -> list[Queue]:
+    def exclusive_queues(self, session: object) -> list[QueuePort]:
         """The queues that belong to a connection: to be deleted when it ends."""
         return list(self._owned.get(session, ()))
 
-    def _disown(self, queue: Queue) -> None:
+    def _disown(self, queue: QueuePort) -> None:
         owned = self._owned.get(queue.exclusive_owner)
         if owned is not None:
             owned.pop(queue, None)
@@ -437,7 +443,7 @@ class Vhost:
         self.policy_pass.begin(self.queues.values())
         self._changed()
 
-    def _apply_policies(self, queue: Queue) -> None:
+    def _apply_policies(self, queue: QueuePort) -> None:
         queue.change_settings(self.settings.after_change(queue))
 
     def _locked(self, queue_name: str) -> ResourceLocked:
@@ -467,7 +473,7 @@ class Vhost:
     def _hand_history_over(self, messages: list[Message], edge: Edge) -> None:
         """Give a new binding what its source has kept, oldest first."""
         for message in messages:
-            targets: tuple[Queue, ...]
+            targets: tuple[QueuePort, ...]
             if edge.kind == "queue":
                 targets = (self.queues[edge.destination],)
             else:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from datetime import UTC, datetime
 
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.management.answers.rates import queue_key
 from burrowmq.management.answers.reply import Call
 
 
-def queue_since(call: Call, queue: Queue) -> str | None:
+def queue_since(call: Call, queue: QueuePort) -> str | None:
     """Of a queue; None while something happens to it."""
     key = queue_key(queue.vhost_name, queue.name)
     if call.rates.changed_ms(key) is not None:
@@ -34,7 +34,7 @@ def since(call: Call, key: Hashable) -> str | None:
     return _text(changed_ms + scheduler.wall_ms() - int(scheduler.monotonic() * 1000))
 
 
-def _has_counted(queue: Queue) -> bool:
+def _has_counted(queue: QueuePort) -> bool:
     return any(getattr(queue.metrics, name) for name in queue.metrics.__slots__)
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from burrowmq.broker import inspect
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
@@ -146,7 +146,7 @@ async def channel(call: Call) -> web.Response:
     )
 
 
-def _consumer_row(call: Call, vhost: Vhost, queue: Queue, consumer: Consumer) -> Row:
+def _consumer_row(call: Call, vhost: Vhost, queue: QueuePort, consumer: Consumer) -> Row:
     row = _public(inspect.consumer_row(call.node, vhost, queue, consumer))
     return {**row, "name": row["consumer_tag"], "vhost": vhost.name, **of_consumer(consumer)}
 

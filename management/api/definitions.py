@@ -15,7 +15,7 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.broker.definitions.parameters import INTERNAL
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words import json_document
 from burrowmq.management import commands
@@ -43,7 +43,7 @@ def _pick(row: Row, names: tuple[str, ...]) -> Row:
     return {name: row[name] for name in names}
 
 
-def _queue(queue: Queue) -> Row | None:
+def _queue(queue: QueuePort) -> Row | None:
     """One queue; an exclusive one ends with its connection."""
     if queue.exclusive_owner is not None:
         return None

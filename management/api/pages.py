@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from burrowmq.broker import inspect
 from burrowmq.broker.inspect import reasons
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import Settings, compute
 from burrowmq.broker.rules.policy import ApplyTo, Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
@@ -133,7 +133,7 @@ async def _rank_all(call: Call) -> dict[str, list[Ranked]]:
     return {name: sorted(rows, key=lambda row: (-row[0], row[1:])) for name, rows in found.items()}
 
 
-def _rank(call: Call, vhost: Vhost, queue: Queue, found: dict[str, list[Ranked]]) -> None:
+def _rank(call: Call, vhost: Vhost, queue: QueuePort, found: dict[str, list[Ranked]]) -> None:
     key = (vhost.name, queue.name)
     depth = queue.ready_count + queue.unacked_count
     for name, figure in (
@@ -209,7 +209,7 @@ async def compare_page(call: Call) -> web.Response:
     return reply({"queues": found})
 
 
-async def _holders(call: Call, vhost: Vhost, queue: Queue) -> list[Row]:
+async def _holders(call: Call, vhost: Vhost, queue: QueuePort) -> list[Row]:
     """Whose channels hold unacked messages of the queue, the oldest first; of other users only to monitoring."""
     if not queue.unacked_count:
         return []
@@ -252,7 +252,7 @@ async def policy_preview(call: Call) -> web.Response:
 
 
 def _previewed(
-    vhost: Vhost, queue: Queue, policy: Policy, others: list[Policy], *, is_operator: bool
+    vhost: Vhost, queue: QueuePort, policy: Policy, others: list[Policy], *, is_operator: bool
 ) -> Row:
     """One queue: the policy that would hold in its place, else the ready messages that its limits would drop."""
     stronger = [
@@ -279,7 +279,7 @@ def _previewed(
     return row
 
 
-def _beyond(queue: Queue, settings: Settings) -> tuple[int, bool]:
+def _beyond(queue: QueuePort, settings: Settings) -> tuple[int, bool]:
     """How many of the oldest ready messages limits would drop; about so many where it is bytes that are limited."""
     if settings.overflow != "drop-head":
         return 0, False

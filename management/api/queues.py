@@ -13,7 +13,7 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.queue.dormant import DORMANT_BYTES
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
@@ -112,7 +112,7 @@ async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamRespo
 
     is_idle_shown = columns is inspect.DETAILED_QUEUE_COLUMNS or IDLE in call.query("columns")
 
-    def row(queue: Queue) -> Row:
+    def row(queue: QueuePort) -> Row:
         made = with_rates(call, inspect.queue_row(node, vhosts[queue.vhost_name], queue, columns))
         return _with_idle(call, made, call.query("columns")) if is_idle_shown else made
 
@@ -124,10 +124,10 @@ async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamRespo
     return await reply_listed(call, listed, finish)
 
 
-_name: Callable[[Queue], str] = attrgetter("name")
+_name: Callable[[QueuePort], str] = attrgetter("name")
 
 
-def _key(call: Call, vhosts: dict[str, Vhost], by: str) -> Callable[[Queue], Any] | None:
+def _key(call: Call, vhosts: dict[str, Vhost], by: str) -> Callable[[QueuePort], Any] | None:
     """What sorts queues by a column without their rows: most of a hundred thousand are never shown."""
     node, rates = call.node, call.rates
     if by in ("", "vhost"):

@@ -10,7 +10,7 @@ from typing import Any
 from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, with_default_type
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.management.answers.reply import ApiError, Call, bad_request, not_found
@@ -20,7 +20,7 @@ from burrowmq.protocol.table import from_json
 SHORT_TEXT_BYTES = 255
 
 
-def queue_of(node: RunningNode, vhost: str, name: str) -> Queue:
+def queue_of(node: RunningNode, vhost: str, name: str) -> QueuePort:
     """The queue object. Raises: ApiError 404."""
     found = node.vhosts[vhost].queues.get(name)
     if found is None:
@@ -28,7 +28,7 @@ def queue_of(node: RunningNode, vhost: str, name: str) -> Queue:
     return found
 
 
-def require_access(call: Call, vhost: str, queue: Queue) -> None:
+def require_access(call: Call, vhost: str, queue: QueuePort) -> None:
     """Refuse an exclusive queue, which belongs to its connection, to all but burrowctl. Raises: ResourceLocked."""
     if not call.caller.is_trusted:
         call.node.vhosts[vhost].check_access(queue, call)

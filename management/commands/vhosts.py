@@ -12,7 +12,7 @@ from burrowmq.broker.definitions import restore
 from burrowmq.broker.definitions.restore import create_vhost, put_vhost
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.management.commands.commit import staged
 from burrowmq.management.commands.sessions import close_sessions
@@ -38,15 +38,15 @@ def delete_vhost(node: RunningNode, name: str) -> Iterator[None]:
     """
     owner = node.vhosts[name]
     _expel(node, name)
-    things: list[Queue | Exchange] = [
+    things: list[QueuePort | Exchange] = [
         *owner.queues.values(),
         *(exchange for exchange in owner.exchanges.values() if exchange.name),
     ]
     for count, thing in enumerate(things, start=1):
-        if isinstance(thing, Queue):
-            owner.delete_queue(thing)
-        else:
+        if isinstance(thing, Exchange):
             owner.delete_exchange(thing)
+        else:
+            owner.delete_queue(thing)
         if count % DELETED_PER_TURN == 0:
             staged(node)
             yield

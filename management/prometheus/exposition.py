@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.dormant import DORMANT_BYTES
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import process
 from burrowmq.management.answers import status
@@ -39,7 +39,7 @@ from burrowmq.management.prometheus.series import Series, labels_text
 
 Family = Any
 Row = dict[str, Any]
-Found = tuple[Vhost, Queue]
+Found = tuple[Vhost, QueuePort]
 OF_EMPTY = frozenset({"memory", "consumers", "consumer_capacity", "disk_reads", "disk_writes"})
 """What a queue without messages may have that is not 0."""
 FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}

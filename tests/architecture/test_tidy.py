@@ -44,6 +44,7 @@ UNMIRRORED = {
     "offline/streams.py": "declarations only",
     "protocol/events.py": "declarations only",
     "broker/turn/clock.py": "declarations only",
+    "broker/queue/port.py": "declarations only",
     "broker/report/observer.py": "declarations only",
 }
 

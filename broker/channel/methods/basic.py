@@ -16,7 +16,7 @@ from burrowmq.broker.channel.channel import Channel, Subscription
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.channel.unacked import Piece
 from burrowmq.broker.queue.origin import Origin
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.words.resource import describe
@@ -38,7 +38,7 @@ SERVER_TAG_BYTES = 16
 # -- get and consume --------------------------------------------------------------------------------------------------
 
 
-def named_queue(channel: Channel, name: str) -> Queue:
+def named_queue(channel: Channel, name: str) -> QueuePort:
     """The queue a method names, or the channel's last declared one for the empty name."""
     if not name:
         if channel.last_queue_name is None:
@@ -76,7 +76,7 @@ def get(channel: Channel, method: Any) -> None:
 
 def _got(
     channel: Channel,
-    queue: Queue,
+    queue: QueuePort,
     origin: Origin | None,
     run: DeliveryRun | None,
     *,
@@ -94,7 +94,7 @@ def _got(
         channel.deliver_got(queue, origin, run, no_ack=no_ack)
 
 
-def _withhold(channel: Channel, queue: Queue) -> None:
+def _withhold(channel: Channel, queue: QueuePort) -> None:
     """Say what RabbitMQ says of a queue that is there and does not answer: a message of it cannot be had now."""
     error = NotFound(
         f"{describe('queue', queue.name, channel.vhost.name)} is inaccessible:"
@@ -159,7 +159,7 @@ def _consume_replies(channel: Channel, method: Any, tag: str) -> None:
         channel.reply(Basic.ConsumeOk(consumer_tag=tag))
 
 
-def _consumer_priority(queue: Queue, vhost_name: str, arguments: dict[str, Any]) -> int:
+def _consumer_priority(queue: QueuePort, vhost_name: str, arguments: dict[str, Any]) -> int:
     where = describe("queue", queue.name, vhost_name)
     if "x-stream-offset" in arguments:
         raise PreconditionFailed(

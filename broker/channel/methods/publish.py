@@ -19,7 +19,7 @@ from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.handover import enqueue, enqueue_sheaves
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.exchange.base import Exchange
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.dead_letter import routing_keys
 from burrowmq.broker.rules.auth import User
 from burrowmq.broker.vhost.router import Route, is_no_queue
@@ -51,7 +51,7 @@ EACH = NEEDS_LOOK | PROP_USER_ID | MAYBE_CC
 ERLANG_COLUMNS = 78
 _KEY_FIELDS = frozenset((b"CC", b"BCC"))
 
-ByKeys: TypeAlias = dict[tuple[Exchange, tuple[Queue, ...]], Route]
+ByKeys: TypeAlias = dict[tuple[Exchange, tuple[QueuePort, ...]], Route]
 """The routes of a run's messages that have several keys, by where they begin and end."""
 
 
