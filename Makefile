@@ -12,7 +12,7 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LAYERS_STAMP := $(VENV)/.stamp-layers
 SPARK_STAMP := $(VENV)/.stamp-spark
-PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/record/_record_c.pyx storage/files/_sync_c.pyx build_stamp.pxi)
+PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/record/_record_c.pyx storage/files/_sync_c.pyx broker/machine/_pools_c.pyx build_stamp.pxi)
 
 # Directories that are checked; a directory that does not exist yet is left out.
 PACKAGES := $(wildcard protocol storage config cluster broker management offline embedded cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
@@ -270,4 +270,4 @@ image: ## build the container image
 .PHONY: clean
 clean: ## remove what was built, keep .venv and data
 	rm -rf build dist $(SPARK_DISTRIBUTION)/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
-	rm -f protocol/*/*.so storage/*/*.so $(RUN_STAMP)
+	rm -f protocol/*/*.so storage/*/*.so broker/*/*.so $(RUN_STAMP)

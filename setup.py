@@ -1,7 +1,8 @@
-"""Builds the three optional compiled modules; everything else about the package is in pyproject.toml.
+"""Builds the four optional compiled modules; everything else about the package is in pyproject.toml.
 
-Each of them has an interpreted twin that passes the same tests, so a missing compiler, a missing Cython
-or a failing compilation never fails an installation: the broker then runs on the twin and says so.
+Each of them but `_pools_c` has an interpreted twin that passes the same tests, and without that one less memory goes back to
+the system. So a missing compiler, a missing Cython or a failing compilation never fails an installation: the broker then
+runs on the twins and says so.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ SOURCES = {
     "burrowmq.protocol.codec._codec_c": "burrowmq/protocol/codec/_codec_c.pyx",
     "burrowmq.storage.record._record_c": "burrowmq/storage/record/_record_c.pyx",
     "burrowmq.storage.files._sync_c": "burrowmq/storage/files/_sync_c.pyx",
+    "burrowmq.broker.machine._pools_c": "burrowmq/broker/machine/_pools_c.pyx",
 }
 
 

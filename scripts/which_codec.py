@@ -11,6 +11,7 @@ MODULES = {
     "codec": "burrowmq.protocol.codec._codec_c",
     "record packer": "burrowmq.storage.record._record_c",
     "sync of several files": "burrowmq.storage.files._sync_c",
+    "return of unused memory": "burrowmq.broker.machine._pools_c",
 }
 
 

@@ -6,6 +6,10 @@ paged out, the node's resident memory stayed where it was, and so did the memory
 the monitor asks from time to time how much lies unused. If it is much and was so at the last look too, it is returned;
 while memory is short, the monitor asks at every look.
 
+Objects of up to 512 bytes lie in the interpreter's own arenas of 1 MB, of which one connection or log line keeps the
+whole. `ServersAllocator` gives back what lies unused within them, too, where `_pools_c` was compiled: of 10,000 queues
+that were deleted 27 MB stayed, which is 7 then.
+
 State owned: how much lay unused at the last look, and how much of that was returned already (the C library goes on
 counting it). Called by `broker.node.monitor`. Cost: asking takes microseconds, with 300,000 holes 7 ms; returning 600
 MB takes 40 ms, during which the loop may have to wait for memory.
@@ -21,7 +25,9 @@ Source: mallinfo2(3), malloc_trim(3), mallopt(3) (M_MMAP_THRESHOLD: "dynamic").
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from importlib import import_module
+from typing import Protocol, cast
 
 WORTH_BYTES = 4 << 20
 """Unused bytes below which nothing is done: the next backlog takes them anyway."""
@@ -81,6 +87,49 @@ class CLibrary:
         """Return what can be returned: holes smaller than a page cannot."""
         if self._malloc_trim is not None:
             self._malloc_trim(0)
+
+
+class Pools(Protocol):
+    """What `_pools_c` offers."""
+
+    def watch(self) -> bool:
+        """Look at the arenas that are made from now on; False where nothing is known of them."""
+
+    def unused_bytes(self) -> int:
+        """Bytes in pages of arenas in which nothing lives, and that were not returned."""
+
+    def give_back(self) -> int:
+        """Return them."""
+
+
+def compiled_pools() -> Pools | None:
+    """Give the compiled part; None where it was not built or BURROWMQ_PURE=1 forbids it."""
+    if os.environ.get("BURROWMQ_PURE", "") not in ("", "0"):
+        return None
+    try:
+        return cast("Pools", import_module("burrowmq.broker.machine._pools_c"))
+    except ImportError:
+        return None
+
+
+class ServersAllocator:
+    """The memory of the server's own process: the C library's and, within arenas made from now on, the interpreter's."""
+
+    def __init__(self) -> None:
+        self._library = CLibrary()
+        pools = compiled_pools()
+        self._pools = pools if pools is not None and pools.watch() else None
+
+    def unused_bytes(self) -> int:
+        """Bytes of both."""
+        pools = self._pools.unused_bytes() if self._pools is not None else 0
+        return self._library.unused_bytes() + pools
+
+    def give_back(self) -> None:
+        """Return both."""
+        self._library.give_back()
+        if self._pools is not None:
+            self._pools.give_back()
 
 
 class HostsAllocator:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.collector import Collector, PythonCollector
-from burrowmq.broker.machine.reclaim import Allocator, CLibrary
+from burrowmq.broker.machine.reclaim import Allocator, ServersAllocator
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.turn.clock import Entropy
@@ -47,7 +47,7 @@ class Machine:
     start_store: Callable[[Engine, Post], None] = Engine.start
     """Begins what the store does beside the loop."""
     measure: Callable[[str], resources.Measurement] = resources.measure
-    allocator: Allocator = field(default_factory=CLibrary)
+    allocator: Allocator = field(default_factory=ServersAllocator)
     collector: Collector = field(default_factory=PythonCollector)
     entropy: Entropy = field(default_factory=SystemEntropy)
     end: Callable[[int], object] | None = field(default_factory=end_if_verified)

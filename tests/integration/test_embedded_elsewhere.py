@@ -26,7 +26,8 @@ def without_proc():
     builtins.open, os.listdir, os.readlink = hidden(open), hidden(os.listdir), hidden(os.readlink)
 
 def without_compiled():
-    for name in ("protocol.codec._codec_c", "storage.record._record_c", "storage.files._sync_c"):
+    for name in ("protocol.codec._codec_c", "storage.record._record_c", "storage.files._sync_c",
+                 "broker.machine._pools_c"):
         sys.modules["burrowmq." + name] = None
 
 def without_shm():

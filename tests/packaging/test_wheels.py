@@ -17,7 +17,12 @@ import burrowmq
 
 from .conftest import OFFLINE, PIP, ROOT, SPARK, Built, environment, install, run
 
-MODULES = ("protocol/codec/_codec_c", "storage/record/_record_c", "storage/files/_sync_c")
+MODULES = (
+    "protocol/codec/_codec_c",
+    "storage/record/_record_c",
+    "storage/files/_sync_c",
+    "broker/machine/_pools_c",
+)
 SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 

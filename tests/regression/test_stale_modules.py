@@ -11,7 +11,12 @@ import pytest
 
 from tests.support.broker_process import ROOT
 
-MODULES = ("protocol.codec._codec_c", "storage.record._record_c", "storage.files._sync_c")
+MODULES = (
+    "protocol.codec._codec_c",
+    "storage.record._record_c",
+    "storage.files._sync_c",
+    "broker.machine._pools_c",
+)
 
 
 def checkout(directory: Path, module: str) -> Path:

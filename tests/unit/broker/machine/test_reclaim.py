@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from burrowmq.broker.machine.reclaim import LOOKS, WORTH_BYTES, Reclaim
+from burrowmq.broker.machine.reclaim import LOOKS, WORTH_BYTES, Reclaim, compiled_pools
 
 RESIDENT = 10 * WORTH_BYTES
 
@@ -44,6 +44,39 @@ before = faults()
 for _ in range(50):
     turn()
 assert faults() - before < 500, faults() - before
+"""
+
+POOLS = """
+import random
+from broker.machine.reclaim import ServersAllocator, compiled_pools
+from broker.machine.resources import rss_bytes
+pools, allocator = compiled_pools(), ServersAllocator()
+full = [(number, str(number)) for number in range(10**6, 10**6 + 500_000)]
+kept = full[::2000]  # one of each arena's pools
+held = rss_bytes()
+full.clear()
+stays = rss_bytes()
+unused = pools.unused_bytes()
+assert held - stays < 5_000_000, "it goes back by itself: what is all this for?"
+assert unused > 10_000_000, unused
+allocator.give_back()
+assert stays - rss_bytes() > 0.9 * unused, (stays, rss_bytes(), unused)
+assert pools.unused_bytes() < 1_000_000
+assert all(text == str(number) for number, text in kept)
+
+# Whatever comes and goes, nothing that lives is touched.
+chance, live = random.Random(1), {}
+for step in range(400_000):
+    place = chance.randrange(60_000)
+    if chance.random() < 0.5:
+        live.pop(place, None)
+    else:
+        live[place] = bytes([place % 251]) * chance.randrange(1, 480)
+    if step % 10_000 == 0:
+        for gone in range(chance.randrange(60_000)):
+            live.pop(gone, None)
+        pools.give_back()
+        assert all(text == bytes([place % 251]) * len(text) for place, text in live.items())
 """
 
 
@@ -117,6 +150,17 @@ def test_the_c_library_returns_a_hole_that_it_keeps_by_itself():
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         pytest.skip("this C library does not say what it holds")
     done = subprocess.run([sys.executable, "-c", HOLE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_pools_in_which_nothing_lives_go_back_and_nothing_else():
+    pools = compiled_pools()
+    if pools is None or not pools.watch():
+        pytest.skip("interpreted, or another Python's pools")
+    done = subprocess.run(
+        [sys.executable, "-c", POOLS], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
