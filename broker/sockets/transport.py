@@ -32,6 +32,10 @@ read on up to 8 MB."""
 LARGE_READ = 128 * 1024
 """Bytes of one read that say that more waits in the socket: a disk that is free ends the turn here already."""
 
+FIRST_BYTES = 32 * 1024
+"""How much of a read is taken in before the rest. A read of 256 KB may be ten thousand methods that nobody waits for, and
+decoding them takes 70 ms: if the channel has to wait after some hundred of them, the rest of the read waits undecoded. A publisher's runs are not cut."""
+
 LARGE_WRITE = 64 * 1024
 """Bytes of one write from which on it pays to let other threads run: the loop's own write keeps the interpreter, and
 the disk thread would wait for the kernel to copy a megabyte."""
@@ -52,6 +56,8 @@ UNREAD_PAUSE = 4 * 1024 * 1024
 must not pile up answers. Deliveries stop far below, so a consumer's acks are always read."""
 
 _TURN = "end of turn"
+_HELD = "held"  # by the session, for as long as it keeps as much undone input as it may
+_REST = "rest of a read"
 
 
 class AmqpTransport(asyncio.Protocol):
@@ -81,6 +87,7 @@ class AmqpTransport(asyncio.Protocol):
         self._bytes_seen = 0
         self._bytes_seen_out = 0
         self._turn_bytes = 0
+        self._rest = b""  # of a read, as long as the session holds input
         self._heard_at = 0.0
         self._sent_at = 0.0
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
@@ -104,12 +111,36 @@ class AmqpTransport(asyncio.Protocol):
         if data == HEARTBEAT_FRAME and is_new and self.session.connection.is_between_frames:
             return  # it has been heard, and no turn need end for it
         self._turn_bytes += size
-        self.session.receive(data)
+        if self._rest or (size > FIRST_BYTES and not self.session.is_publisher):
+            self._take_in(data)
+        else:
+            self.session.receive(data)
         if self._turn_bytes >= TURN_BYTES or (
             size >= LARGE_READ and self.session.engine.wants_commit()
         ):
             self.pause_reading(_TURN)
             self.session.scheduler.output_dirty(self.session)
+
+    def _take_in(self, data: bytes) -> None:
+        """Give the session a large read, but not what comes behind as much as it can hold."""
+        if self._rest:
+            self._rest += data
+            return
+        self.session.receive(data[:FIRST_BYTES])
+        data = data[FIRST_BYTES:]
+        if _HELD in self.pauses:
+            self._rest = data
+            self.pause_reading(_REST)
+        elif data:
+            self.session.receive(data)
+
+    def _go_on(self) -> None:
+        """The session can hold more."""
+        data, self._rest = self._rest, b""
+        if data and not self._transport.is_closing():
+            self._take_in(data)
+        if not self._rest:
+            self.resume_reading(_REST)
 
     def eof_received(self) -> bool:
         """The client will not send more: the connection ends."""
@@ -205,6 +236,8 @@ class AmqpTransport(asyncio.Protocol):
         """Withdraw one reason; reading resumes when none is left."""
         if reason in self.pauses:
             del self.pauses[reason]
+            if reason == _HELD and self._rest:
+                self.session.scheduler.call_later(0, self._go_on)
             if not self.pauses and not self._transport.is_closing():
                 self._transport.resume_reading()
 

@@ -13,7 +13,7 @@ from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.methods import Method
 
-UNANSWERED_PER_TURN = 300
+UNANSWERED_PER_TURN = 100
 """Changes that nobody waits for; a read holds thousands of them, and each takes some ten microseconds."""
 
 

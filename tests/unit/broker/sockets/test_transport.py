@@ -10,7 +10,9 @@ from typing import Any, cast
 import pytest
 from pika import spec
 
+from burrowmq.broker.session.held import HELD_MAX
 from burrowmq.broker.sockets.transport import (
+    FIRST_BYTES,
     LARGE_READ,
     LARGE_WRITE,
     TURN_BYTES,
@@ -229,6 +231,36 @@ def test_a_turn_ends_early_for_a_disk_that_has_nothing_to_do(run):
         assert not world.sock.is_reading
         world.bench.run()
         assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+def test_a_large_read_is_not_taken_apart_at_once_while_its_channel_has_to_wait(run):
+    """Of a read full of methods that nobody waits for, other connections would feel the decoding alone."""
+
+    def step() -> None:
+        world = World()
+        world.open()
+        count = 3 * FIRST_BYTES // 25
+        methods = [method_bytes(1, spec.Channel.Open())]
+        methods += [
+            method_bytes(1, spec.Queue.Declare(queue=f"q{number:05}", nowait=True))
+            for number in range(count)
+        ]
+        world.transport.data_received(b"".join(methods))
+        waiting = world.client.session._held._count
+        assert HELD_MAX <= waiting < FIRST_BYTES // 25
+        assert not world.sock.is_reading
+        world.transport.data_received(
+            method_bytes(1, spec.Queue.Declare(queue="q00000", passive=True))
+        )  # of a socket that does not stop at once
+        world.bench.loop.run()
+        assert len(world.bench.vhost.queues) == count
+        assert world.sock.is_reading
+        answers = b"".join(world.sock.written)
+        assert answers.startswith(method_bytes(1, spec.Channel.OpenOk())[:11])
+        assert method_bytes(1, spec.Queue.DeclareOk("q00000", 0, 0)) in answers
         world.lose()
 
     run(step)
