@@ -33,6 +33,7 @@ class Setting:
     confirm: str = "fsync"  # fsync | written
     commit_log: str = ""  # off | on; empty: the node's default, which is on
     scrub_period: str = ""  # empty: the node's default
+    scrub_rate: str = ""  # the same
     is_tls: bool = False  # a TLS listener beside the other
 
 

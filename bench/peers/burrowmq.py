@@ -88,6 +88,8 @@ class BurrowMQ:
             settings["store_commit_log"] = setting.commit_log
         if setting.scrub_period:
             settings["store_scrub_period"] = setting.scrub_period
+        if setting.scrub_rate:
+            settings["store_scrub_rate_limit"] = setting.scrub_rate
         if setting.is_tls:
             found, key = certificate(directory)
             settings["listeners.ssl.default"] = f"127.0.0.1:{tls_port}"

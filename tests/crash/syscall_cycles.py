@@ -25,11 +25,13 @@ from tests.crash.kill_cycles import MIXED, Cycle, Report, Scenario
 from tests.crash.load import Client, Consumer, persistent_publish, set_version, stop_all
 from tests.crash.syscall_sites import CALLS, Site, kind_of, paths_of
 from tests.support.broker_process import INVARIANT_BROKEN, PROGRAM, READY_TEXT
+from tests.support.patience import patient
 from tests.support.wire_client import Closed, WireClient
 
 TIMES = {"first": "1", "n-th": "7", "burst": "2..15"}
-LIMIT_S = 2.0
-REACHED_WITHIN_S, GOES_ON_WITHIN_S, STARTS_WITHIN_S = 5.0, 15.0, 30.0
+# With patience nobody can tell whether a node that was given no processor ends in time.
+LIMIT_S = patient(2)
+REACHED_WITHIN_S, GOES_ON_WITHIN_S, STARTS_WITHIN_S = patient(5), patient(15), patient(30)
 BEFORE, AFTER = 600, 100
 # Files are small, so that they are made, moved and removed within seconds.
 SETTINGS = {
