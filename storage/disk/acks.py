@@ -11,9 +11,9 @@ whoever waits for them is told (`StagedCommit.unwritten_acks`).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Final
 
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.context import StoreContext
@@ -29,6 +29,8 @@ from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.segment import Segment
 
+# So many damaged messages are set aside in one go, with a file and a sync for each: commits wait meanwhile.
+MOST_ASIDE: Final = 8
 # How often what could not be removed is tried again.
 _SWEEP_S = 5.0
 
@@ -203,14 +205,10 @@ class Acks:
         """Keep the bytes of messages that are damaged, then take these out of their queues' indexes."""
         for missed in self._reader.take_lost_acks():
             self._write_again(missed)
-        lost = deque(self._reader.take_lost())
-        try:
-            while lost:
-                self._set_aside(lost[0])
-                lost.popleft()
-        finally:
-            for one in lost:
-                self._reader.put_back(one)
+        for _ in range(min(self._reader.lost_count, MOST_ASIDE)):
+            # It stays the reader's until it is settled: the scrubber waits for it with the end of its pass.
+            lost = self._reader.next_lost()
+            self._reader.settled(self._set_aside(lost))
 
     def _write_again(self, missed: LostAcks) -> None:
         """Have acks written again that a queue's files do not say any more."""
@@ -225,27 +223,27 @@ class Acks:
             segment.files.path(missed.number), "acknowledgements: they are written again"
         )
 
-    def _set_aside(self, lost: Lost) -> None:
+    def _set_aside(self, lost: Lost) -> Lost | None:
+        """Keep a message's bytes and take it out of its queue; gives it where that has to be tried again."""
         queue = self._queues.get(lost.queue_id)
         if queue is None or not queue.is_live(lost.seq):
-            return
+            return None
         if self._refusals.is_held(lost.queue_id):
-            self._reader.put_back(lost)
-            return
+            return lost
         try:
             if lost.is_suspected:
                 if self.aside.is_whole(queue, lost.seq):
-                    return
+                    return None
+                lost = lost._replace(is_suspected=False)
+                self._reader.note_damaged(lost)
                 self._counters.scrub_found += 1
                 self._context.observer.record_lost(queue.directory, lost.seq, lost.reason)
-                lost = lost._replace(is_suspected=False)
             if not self.aside.keep(queue, lost.seq, lost.reason):
-                return  # there are too many: the next start finds it again
+                return None  # there are too many: the next start finds it again
         except DiskFull:
             raise
         except (StorageError, OSError):
-            self._reader.put_back(lost)
-            return
+            return lost
         self._counters.set_aside += 1
         dropped: list[int] = []
         queue.ack_seqs([lost.seq], dropped)
@@ -254,3 +252,4 @@ class Acks:
         self._unflushed[lost.queue_id] = None
         if dropped:
             self._context.vhost(queue.vhost).drop_refs(dropped)
+        return None

@@ -2,7 +2,7 @@
 
 State owned: which messages are damaged and still have an index entry; the writer's next upkeep sets them aside. A read
 that is refused damages nothing: it raises, and whoever asked tries again. Called by `storage.disk.jobs`: `fetch` on the
-reader thread, without the lock; `take_lost` and `put_back` on the disk thread. Never changes a queue.
+reader thread, without the lock; `next_lost` and `settled` on the disk thread. Never changes a queue.
 """
 
 from __future__ import annotations
@@ -107,16 +107,23 @@ class Reader:
         """Whether anything waits to be set aside."""
         return bool(self._lost or self._lost_acks)
 
-    def take_lost(self) -> list[Lost]:
-        """Give what was found damaged since the last call."""
-        found = []
-        while self._lost:
-            lost = self._lost.popleft()
-            self._reported.discard((lost.queue_id, lost.seq))
-            found.append(lost)
-        return found
+    @property
+    def lost_count(self) -> int:
+        """How many messages that were found damaged wait for the disk thread."""
+        return len(self._lost)
 
-    def put_back(self, lost: Lost) -> None:
-        """It cannot be set aside now."""
-        self._reported.add((lost.queue_id, lost.seq))
-        self._lost.append(lost)
+    def next_lost(self) -> Lost:
+        """Give the first of them, which stays until it is `settled`."""
+        return self._lost[0]
+
+    def note_damaged(self, lost: Lost) -> None:
+        """The first is no mere suspicion any more."""
+        self._lost[0] = lost
+
+    def settled(self, again: Lost | None = None) -> None:
+        """The first is done with, or cannot be set aside now and waits behind the others."""
+        lost = self._lost.popleft()
+        if again is None:
+            self._reported.discard((lost.queue_id, lost.seq))
+        else:
+            self._lost.append(again)

@@ -32,7 +32,7 @@ SCRUBBING: Final = "scrubbing"
 """The kind of fault of a queue that it cannot read."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
-# The disk thread has so long to look at the last suspicions before a pass ends without them.
+# The disk thread has so long to look at the next of the last suspicions before a pass ends without them.
 _JUDGED_WITHIN_S: Final = 5.0
 # A pass that keeps to its period ends when so much of it is over.
 _SHARE: Final = 0.9
@@ -84,6 +84,7 @@ class _Pass:
     bytes: int
     found_before: int
     waits_until: float = 0.0
+    suspicions: int = 0  # that were left when that was set
 
 
 def _nobody(_: int, __: str, ___: str) -> None:
@@ -289,7 +290,9 @@ class Scrub:
             return
         if one is None:
             return
-        one.waits_until = one.waits_until or now + _JUDGED_WITHIN_S
+        suspicions = self._reader.lost_count
+        if not one.waits_until or suspicions < one.suspicions:
+            one.waits_until, one.suspicions = now + _JUDGED_WITHIN_S, suspicions
         if not self._reader.has_lost or now >= one.waits_until:
             self._end(one, now)
 

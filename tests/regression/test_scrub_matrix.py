@@ -173,9 +173,9 @@ def test_each_of_a_hundred_flipped_bytes_is_found(version: int, size: int, has_l
     scrub(side)
     found = {about.seq for _, about in quarantine.listing(side.filesystem, "/data")}
     damaged_files = {path for path, _ in side.jobs.scrub.status.damaged_files}
-    # Acks of a segment of which every message was lost concern nobody any more.
+    # Acks of a segment of which every message was lost concern nobody any more, if they all were set aside before.
     left = {segment.files.path(segment.number) for segment in side.writer.queues()[1].index}
-    repaired = {extent.path for extent in flipped if extent.part == "acks"} & left
+    with_acks = {extent.path for extent in flipped if extent.part == "acks"}
     is_found = Counter[str]()
     for extent in flipped:
         if extent.seqs:
@@ -191,7 +191,7 @@ def test_each_of_a_hundred_flipped_bytes_is_found(version: int, size: int, has_l
     )
     assert is_found == wanted
     assert sum(wanted.values()) == FLIPS
-    assert side.writer.stats()["scrub_repaired"] == len(repaired)
+    assert len(with_acks & left) <= side.writer.stats()["scrub_repaired"] <= len(with_acks)
     expected = frozenset().union(*(extent.seqs for extent in flipped))
     assert found == expected, "and nothing else is set aside"
     assert side.read() == [seq for seq in present if seq not in expected]

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from burrowmq.storage.directory import scrub_state
+from burrowmq.storage.disk import acks
 from burrowmq.storage.disk.scrub import SCRUBBING, Left
 from burrowmq.storage.loop.staged_commit import Append, Delete, SetVersion
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
@@ -84,6 +85,44 @@ def test_a_damaged_message_is_found_kept_and_gone(
     assert side.read() == [0, 1, 2, 3]
     scrub(side)
     assert side.jobs.scrub.status.last.found == 0, "it is found once"
+
+
+def test_a_full_disk_while_it_sets_aside_is_waited_for_and_nothing_counts_twice() -> None:
+    side = side_with(5)
+    side.jobs.idle()
+    spoil(side, ".qs", 4)
+    side.filesystem.fail("create", errno.ENOSPC, times=2, path_part="quarantine")
+    scrub(side)
+    side.jobs.upkeep()
+    assert [about.seq for about, _ in kept(side)] == [4]
+    assert side.writer.stats()["scrub_found"] == side.observer.events["record_lost"] == 1
+
+
+def test_a_pass_is_not_over_while_a_suspicion_is_looked_at() -> None:
+    side = side_with(5)
+    side.jobs.idle()
+    spoil(side, ".qs", 4)
+    seen: list[bool] = []
+    side.observer.record_lost = lambda *_: seen.append(side.writer.reader.has_lost)  # type: ignore[method-assign]
+    scrub(side)
+    assert seen == [True]
+
+
+def test_commits_do_not_wait_for_many_messages_to_be_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acks, "MOST_ASIDE", 1)
+    side = side_with(10)
+    side.jobs.idle()
+    for from_end in (4, 204, 404):
+        spoil(side, ".qs", from_end)
+    side.jobs.scrub.request()
+    for now in range(9):
+        side.jobs.scrub.step(float(now))
+    for count in (1, 2, 3):
+        assert side.jobs.is_dirty
+        side.jobs.upkeep()
+        assert len(kept(side)) == count
 
 
 @pytest.mark.parametrize("version", [1, 2])
