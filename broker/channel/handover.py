@@ -13,7 +13,7 @@ from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.confirms import Ways
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.port import QueuePort
-from burrowmq.broker.vhost.router import Route, is_no_queue, queue_count
+from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import Message, Sheaf, places, shares
 from burrowmq.protocol.constants import MANDATORY
 
@@ -37,8 +37,8 @@ def enqueue(
         else:
             pending |= outcome.is_pending
             refused = set(outcome.indexes) | (refused or set())
-    if _is_routed(queues):
-        route.exchange.publish_out += count * queue_count(queues)
+    if route.queue_count:
+        route.exchange.publish_out += count * route.queue_count
         channel.session.metrics.messages_routed += count
     else:
         _unroutable(channel, messages, flags)
@@ -69,10 +69,9 @@ def enqueue_sheaves(
     routed_count = 0
     for part in parts:
         route = part.target
-        assert route.queues is not None, "the caller has looked"
-        if _is_routed(route.queues):
+        if route.queue_count:
             count = len(part.messages)
-            route.exchange.publish_out += count * queue_count(route.queues)
+            route.exchange.publish_out += count * route.queue_count
             routed_count += count
         else:
             lost.add(route)
@@ -121,11 +120,6 @@ def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, 
         session.scheduler.confirms_wait(channel, epoch)
     else:
         session.scheduler.confirms_dirty(channel)
-
-
-def _is_routed(queues: tuple[QueuePort, ...]) -> bool:
-    """RabbitMQ: a message that reached nobody but a direct-reply consumer, or a history, counts as unroutable."""
-    return bool(queues) and not (is_no_queue(queues[0]) and all(map(is_no_queue, queues)))
 
 
 def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:

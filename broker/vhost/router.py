@@ -41,11 +41,14 @@ class Route:
     vhost's `direct_reply`; such a route is never remembered. Histories stand at its end: they too are no queues.
     """
 
-    __slots__ = ("exchange", "queues")
+    __slots__ = ("exchange", "queue_count", "queues")
 
     def __init__(self, exchange: Exchange, queues: tuple[QueuePort, ...] | None) -> None:
         self.exchange = exchange
         self.queues = queues
+        self.queue_count = queue_count(queues or ())
+        """How many queues it has. RabbitMQ: a message that reached nobody but a direct-reply consumer, or a history,
+        counts as unroutable."""
 
 
 def is_no_queue(target: object) -> bool:

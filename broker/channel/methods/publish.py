@@ -78,7 +78,8 @@ def publish(channel: Channel, run: PublishRun) -> None:
     if flags & EACH or route.queues is None or channel.transaction is not None:
         _publish_sheaves(channel, messages, [route] * len(messages), flags)
         return
-    _count(channel, route, len(messages))
+    route.exchange.publish_in += len(messages)
+    _count(channel, len(messages))
     tracer = channel.vhost.tracer
     if tracer is not None:
         tracer.published(messages, route.queues, channel.tapped)
@@ -190,7 +191,8 @@ def _publish_routed(
 ) -> None:
     """Publish messages of which everything is known, or keep them for the commit."""
     for part in parts:
-        _count(channel, part.target, len(part.messages))
+        part.target.exchange.publish_in += len(part.messages)
+    _count(channel, len(messages))
     tracer = channel.vhost.tracer
     if tracer is not None:
         for message, route in zip(messages, routes, strict=True):
@@ -204,10 +206,9 @@ def _publish_routed(
         enqueue_sheaves(channel, messages, routes, parts, flags)
 
 
-def _count(channel: Channel, route: Route, count: int) -> None:
+def _count(channel: Channel, count: int) -> None:
     channel.metrics.publish += count
     channel.session.metrics.messages_received += count
-    route.exchange.publish_in += count
 
 
 def _resolve(channel: Channel, address: bytes) -> Route:
