@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.confirms import Ways
-from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.broker.queue.outcome import REFUSED, Rejected
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import Message, Sheaf, places, shares
@@ -25,8 +25,8 @@ def enqueue(
     messages: list[Message],
     flags: int,
     size: int,
-) -> bool:
-    """Give routed messages to their queues and book their confirms; True when a queue refused some."""
+) -> int:
+    """Give routed messages to their queues and book their confirms; whether any waits for the disk, or was REFUSED."""
     count = len(messages)
     pending = 0
     refused: set[int] | None = None
@@ -44,7 +44,7 @@ def enqueue(
         _unroutable(channel, messages, flags)
     if channel.confirms is not None:
         _book(channel, count, pending, refused, queues)
-    return refused is not None
+    return pending if refused is None else pending | REFUSED
 
 
 def enqueue_sheaves(
@@ -53,7 +53,7 @@ def enqueue_sheaves(
     routes: list[Route],
     parts: list[Sheaf[Route]],
     flags: int,
-) -> bool:
+) -> int:
     """The same for messages that go several ways: `parts` are their sheaves, none of a route by headers."""
     pending = 0
     refused: set[int] | None = None
@@ -85,7 +85,7 @@ def enqueue_sheaves(
     if channel.confirms is not None:
         ways: Ways = routes if len(parts) > 1 else (parts[0].target.queues or ())
         _book(channel, len(messages), pending, refused, ways)
-    return refused is not None
+    return pending if refused is None else pending | REFUSED
 
 
 def _by_queue(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 ACCEPTED = 0
 PENDING = 1
 """Accepted; a confirm waits for the commit that is being collected."""
+REFUSED = 2
+"""Of all queues together: one of them has refused something."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.handover import enqueue_sheaves
 from burrowmq.broker.channel.transaction import Committing, Transaction
+from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, REFUSED
 from burrowmq.protocol.codec import sheaves
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.methods import Tx
@@ -36,18 +37,18 @@ def _transaction(channel: Channel) -> Transaction:
 
 
 def commit(channel: Channel, method: Any) -> None:
-    """Apply the transaction; the reply waits until it is durable."""
+    """Apply the transaction; the reply waits until what has to last is durable."""
     transaction = _transaction(channel)
     channel.transaction = Transaction()
-    refused = False
+    outcome = ACCEPTED
     for flags, messages, routes in transaction.publishes:
         parts = sheaves(messages, routes)
-        refused |= enqueue_sheaves(channel, messages, routes, parts, flags)
+        outcome |= enqueue_sheaves(channel, messages, routes, parts, flags)
     for act, pieces in transaction.settlements:
         act(pieces)
-    if refused:
+    if outcome & REFUSED:
         raise PreconditionFailed("partial tx completion")
-    if transaction.publishes:
+    if outcome & PENDING or (transaction.publishes and channel.session.settled):
         channel.session.demand_acks()
         _answer_when_durable(channel, transaction)
     else:

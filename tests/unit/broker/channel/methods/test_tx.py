@@ -44,9 +44,7 @@ def test_settlements_take_effect_at_commit():
     client = transactional(bench)
     queue = bench.vhost.queues["q"]
     client.send(*[publish_bytes(1, "", "q", b"%d" % n) for n in range(3)])
-    client.call(1, spec.Tx.Commit())
-    bench.commit()
-    client.read()
+    assert names(client.call(1, spec.Tx.Commit())) == ["CommitOk"]
     client.call(1, *[spec.Basic.Get(queue="q")] * 3)
     client.call(1, spec.Basic.Ack(1), spec.Basic.Reject(2, requeue=True))
     assert (queue.unacked_count, queue.ready_count) == (3, 0)
@@ -100,7 +98,6 @@ def test_a_direct_reply_does_not_wait_for_the_commit():
     assert names(client.call(1, spec.Tx.Commit()))[0] == "Return"
     assert bench.vhost.queues["q"].ready_count == 1
     assert requester.read() == []
-    bench.commit()
     client.send(publish_bytes(1, "", key, b"3"))
     client.call(1, spec.Tx.Rollback())
     assert [method.body for _, method in requester.read()] == [b"3"]
@@ -163,3 +160,20 @@ def test_a_commit_that_waits_for_the_disk_demands_its_acks():
     client.send(persistent)
     client.call(1, spec.Tx.Commit())
     assert bench.engine.acks_required == [{queue.levels[0].log.queue_id}]
+
+
+def test_a_commit_of_what_need_not_last_is_answered_at_once_unless_it_acknowledges_what_does():
+    bench = BrokerBench()
+    client = transactional(bench, durable=True)
+    assert names(client.call(1, spec.Tx.Commit())) == ["CommitOk"]
+    client.send(publish_bytes(1, "", "q", b"transient"))
+    assert names(client.call(1, spec.Tx.Commit())) == ["CommitOk"]
+    assert bench.engine.in_flight is None
+    other = bench.connect(1)
+    other.send(publish_bytes(1, "", "q", b"1", properties=BasicProperties(delivery_mode=2)))
+    client.call(1, *[spec.Basic.Get(queue="q")] * 2)
+    client.call(1, spec.Basic.Ack(2))
+    client.send(publish_bytes(1, "", "q", b"transient"))
+    assert client.call(1, spec.Tx.Commit()) == []
+    bench.commit()
+    assert client.names() == ["Tx.CommitOk"]
