@@ -35,6 +35,7 @@ class Setting:
     scrub_period: str = ""  # empty: the node's default
     scrub_rate: str = ""  # the same
     is_tls: bool = False  # a TLS listener beside the other
+    busy_wait: str = ""  # off | auto; empty: the node's default, which is auto
 
 
 @dataclass(slots=True)

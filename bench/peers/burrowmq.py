@@ -72,7 +72,8 @@ class BurrowMQ:
 
     def durability(self, setting: Setting) -> str:
         log = ", no commit log" if setting.commit_log == "off" else ""
-        return f"confirm = {setting.confirm}{log}"
+        awake = f", busy_wait = {setting.busy_wait}" if setting.busy_wait else ""
+        return f"confirm = {setting.confirm}{log}{awake}"
 
     def node(self, directory: Path, setting: Setting) -> Node:
         port, management, prometheus, tls_port = free_ports(4)
@@ -86,6 +87,8 @@ class BurrowMQ:
         }
         if setting.commit_log:
             settings["store_commit_log"] = setting.commit_log
+        if setting.busy_wait:
+            settings["busy_wait"] = setting.busy_wait
         if setting.scrub_period:
             settings["store_scrub_period"] = setting.scrub_period
         if setting.scrub_rate:
