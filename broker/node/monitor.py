@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
 from burrowmq.broker.machine.resources import Measurement, mib
+from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.turn.clock import Scheduler, Timer
 from burrowmq.broker.vhost.vhost import Vhost
 
@@ -71,6 +72,7 @@ class Monitor:
         vhosts: Mapping[str, Vhost],
         scheduler: Scheduler,
         reclaim: Reclaim,
+        ram_share: RamShare,
         intervals: Intervals = Intervals(),
     ) -> None:
         self.limits = limits
@@ -82,6 +84,7 @@ class Monitor:
         self._vhosts = vhosts
         self._scheduler = scheduler
         self._reclaim = reclaim
+        self._ram_share = ram_share
         self._intervals = intervals
         self._timers: dict[str, Timer] = {}
 
@@ -160,6 +163,7 @@ class Monitor:
 
     def _judge_memory(self) -> None:
         limits, used = self.limits, self.last.rss_bytes
+        self._ram_share.renew(used, limits.memory_bytes)
         is_on = used > limits.memory_bytes
         if is_on != ("memory" in self._alarms.active):
             detail = f"{mib(used)} used, the watermark is {mib(limits.memory_bytes)}"

@@ -185,6 +185,7 @@ class RunningNode:
             self.vhosts,
             self.scheduler,
             Reclaim(self.process.machine.allocator),
+            self._factory.ram_share,
             options.intervals(config.resources),
         )
 

@@ -14,6 +14,7 @@ from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.node import options
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.dormant import DormantQueue
+from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.report.metrics import NodeMetrics
@@ -47,7 +48,13 @@ class VhostFactory:
         self._observer = observer
         self._components = components
         self._options = options.vhost(config)
+        self._queue_options = QueueOptions(default_mode=config.store.default_mode)
         self._replies: dict[str, ReplyTargets] = {}
+
+    @property
+    def ram_share(self) -> RamShare:
+        """How much RAM each queue may take."""
+        return self._queue_options.ram_share
 
     def make(self, name: str) -> Vhost:
         """A virtual host, empty but for the exchanges that every one has."""
@@ -65,7 +72,7 @@ class VhostFactory:
             scheduler=self._scheduler,
             engine=self._engine,
             metrics=self._metrics,
-            options=QueueOptions(default_mode=self._config.store.default_mode),
+            options=self._queue_options,
             republish=Republisher(
                 vhost,
                 self._metrics,

@@ -7,8 +7,9 @@ above it by the two callables only: its dead letters by one, its wish to be dele
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.queue.rules.dead_letter import Death
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.turn.clock import Scheduler
@@ -21,6 +22,8 @@ class QueueOptions:
     """What the node decides for all queues."""
 
     default_mode: str = "bounded"
+    ram_share: RamShare = field(default_factory=RamShare)
+    """How many bytes each queue may keep in RAM; the node's monitor renews it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,10 +147,9 @@ class Queue:
         self.counts = Counts(context.metrics)
         self.consumers = Consumers(scheduler, is_single_active=settings.single_active_consumer)
         self.rate = ConsumptionRate(scheduler)
-        is_cached = context.options.default_mode == "cached"
-        self.paging = Paging(
-            self.levels, self.consumers, self.rate, self._wake_waiting, is_cached=is_cached
-        )
+        wake, share = self._wake_waiting, context.options.ram_share
+        cached = context.options.default_mode == "cached"
+        self.paging = Paging(self.levels, self.consumers, self.rate, wake, share, is_cached=cached)
         self._idle: Idle | None = None
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.expiry = Expiry(scheduler, self.levels, self.consumers, self.counts, self.dead_letters)

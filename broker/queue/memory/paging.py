@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from burrowmq.broker.queue.memory.ram_share import RAM_BYTES, RamShare
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.levels import Levels
 from burrowmq.broker.queue.serve.consumer import Consumers
@@ -24,8 +25,6 @@ START_BATCH = 16_384
 START_BATCH_BYTES = 64 << 20
 """Body bytes in a start batch at most."""
 LOAD_BYTES = 1 << 20
-RAM_BYTES = 16 << 20
-"""Body bytes in RAM above which what is published to a bounded queue goes to disk, and what comes back to it too."""
 NO_LIMIT = 1 << 62
 
 
@@ -33,7 +32,7 @@ class Paging:
     """That of one queue; `is_cached` when its default mode is to keep everything."""
 
     __slots__ = (
-        "_consumers", "_levels", "_rate", "_wake", "fixed_room", "is_cached", "is_lazy", "is_short"
+        "_consumers", "_levels", "_rate", "_share", "_wake", "fixed_room", "is_cached", "is_lazy", "is_short"
     )  # fmt: skip
 
     def __init__(
@@ -42,9 +41,11 @@ class Paging:
         consumers: Consumers,
         rate: ConsumptionRate,
         wake: Callable[[], None],
+        share: RamShare,
         *,
         is_cached: bool,
     ) -> None:
+        self._share = share
         self._levels = levels
         self._consumers = consumers
         self._rate = rate
@@ -71,10 +72,14 @@ class Paging:
 
     def room(self, backlog: Backlog) -> int:
         """How many arriving messages a bounded queue keeps in RAM: as many as will be consumed soon."""
-        if backlog.disk.count or backlog.ram_bytes > RAM_BYTES:
+        if backlog.disk.count:
             return 0
         in_ram = len(backlog.ram.messages) + len(backlog.requeued.heap)
-        return self._ram_limit() - in_ram
+        if backlog.ram_bytes <= RAM_BYTES:
+            return self._ram_limit() - in_ram
+        if backlog.ram_bytes > self._share.queue_bytes:
+            return 0
+        return self._rate.pace_limit() - in_ram
 
     def _ram_limit(self) -> int:
         """How many messages may be in RAM.

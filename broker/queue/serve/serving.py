@@ -80,7 +80,7 @@ class Serving:
             else:
                 run = self._book(backlog, messages, size, expiries, is_durable)
             self._send(sole, backlog, run)
-            self._rate.note(total)
+            self._rate.note(total, size)
             return total, run.kind == DURABLE
         taken = 0
         was_logged = False
@@ -158,7 +158,7 @@ class Serving:
                     return
                 continue
             taken = len(run.messages)
-            self._rate.note(taken)
+            self._rate.note(taken, run.size)
             if credit > 0:
                 self._send(group[0], backlog, run)
                 if taken == credit < ready_count:

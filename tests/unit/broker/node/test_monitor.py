@@ -11,6 +11,7 @@ from pika import spec
 from burrowmq.broker.machine.reclaim import WORTH_BYTES, Reclaim
 from burrowmq.broker.machine.resources import Measurement
 from burrowmq.broker.node.monitor import Monitor, ResourceLimits
+from burrowmq.broker.queue.memory.ram_share import RAM_BYTES, RamShare
 from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import publish_bytes
 
@@ -38,6 +39,7 @@ class World:
         self.now = Measurement(rss_bytes=0, disk_free_bytes=1000)
         self.problem: OSError | None = None
         self.allocator = FakeAllocator(self)
+        self.share = RamShare()
         limits = ResourceLimits(memory_bytes=100, disk_free_bytes=500, paging_ratio=paging_ratio)
         self.monitor = Monitor(
             limits,
@@ -46,6 +48,7 @@ class World:
             {"/": self.bench.vhost},
             self.bench.scheduler,
             Reclaim(self.allocator),
+            self.share,
         )
 
     def measure(self) -> Measurement:
@@ -198,3 +201,13 @@ def test_free_space_that_is_not_watched_sets_no_alarm_and_keeps_none():
     world.now = Measurement(rss_bytes=0, disk_free_bytes=10**12)
     world.bench.loop.advance(10.0)
     assert world.bench.alarms.active == set()
+
+
+def test_queues_may_keep_more_in_ram_while_less_than_half_of_the_watermark_is_used():
+    world = World()
+    world.monitor.limits.memory_bytes = 64 * RAM_BYTES
+    shares = []
+    for used in (0, 32 * RAM_BYTES - 1, 32 * RAM_BYTES, 0):
+        world.look(used)
+        shares.append(world.share.queue_bytes)
+    assert shares == [2 * RAM_BYTES, 2 * RAM_BYTES, RAM_BYTES, 2 * RAM_BYTES]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.broker.queue.memory.paging import NO_LIMIT, RAM_BYTES, START_BATCH
+from burrowmq.broker.queue.memory.paging import NO_LIMIT, START_BATCH
+from burrowmq.broker.queue.memory.ram_share import RAM_BYTES
 from burrowmq.broker.queue.rules.settings import QueueMode, Settings
 from burrowmq.broker.queue.serve.rate import RAM_LIMIT
 from burrowmq.storage.names import QueueNames
@@ -162,6 +163,20 @@ def test_what_is_published_to_a_fast_queue_stays_in_ram_up_to_a_limit_of_bytes()
     for _ in range(100):
         fill(bench, 1 << 20)
     assert RAM_BYTES <= bench.queue.ram_ready_bytes <= RAM_BYTES + (2 << 20)
+    assert bench.queue.ready_count == 100
+
+
+@pytest.mark.parametrize(("per_s", "most"), [(1e6, 4), (20.0, 2.5), (0.0, 1)])
+def test_with_memory_to_spare_it_is_more_as_far_as_it_is_consumed_soon(
+    per_s: float, most: float
+) -> None:
+    bench = QueueBench()
+    bench.context.options.ram_share.queue_bytes = 4 * RAM_BYTES
+    bench.consume(Inbox(0))
+    bench.queue.rate.last_per_s, bench.queue.rate._at = per_s, bench.scheduler.monotonic()
+    for _ in range(100):
+        fill(bench, 1 << 20)
+    assert most * RAM_BYTES <= bench.queue.ram_ready_bytes <= most * RAM_BYTES + (2 << 20)
     assert bench.queue.ready_count == 100
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.serve.rate import HALF_LIFE_S, RAM_LIMIT, ConsumptionRate
+from burrowmq.broker.queue.serve.rate import HALF_LIFE_S, RAM_LIMIT, RENEW_BYTES, ConsumptionRate
 from tests.support.fake_scheduler import FakeScheduler
 
 
@@ -39,6 +39,26 @@ def test_it_fades_when_consumption_stops():
     assert rate.ram_limit() == 1
 
 
+def test_the_pace_is_known_at_once_and_ends_within_seconds():
+    rate, clock = consumed(500, 2)
+    assert rate.ram_limit() < 500
+    assert rate.pace_limit() == 1000
+    clock.advance(1900)
+    assert rate.pace_limit() == 1000
+    clock.advance(200)
+    assert rate.pace_limit() == 0
+    assert ConsumptionRate(FakeScheduler()).pace_limit() == 0
+
+
 def test_few_messages_do_not_read_the_clock():
     rate, _ = consumed(10, 5)
     assert rate.per_s == 0.0
+
+
+def test_large_ones_do():
+    clock = FakeScheduler()
+    rate = ConsumptionRate(clock)
+    for _ in range(10):
+        clock.advance(100)
+        rate.note(1, RENEW_BYTES + 1)
+    assert rate.pace_limit() == 20
