@@ -56,6 +56,10 @@ EARLY_BYTES = 256 * 1024
 would take longer than the additional sync costs."""
 
 
+LAZY_COMMANDS = 256
+"""A commit that nobody waits for may collect so many commands, and `EARLY_BYTES` of messages, before it is handed over."""
+
+
 def _nothing(_: object) -> None:
     return None
 
@@ -206,6 +210,16 @@ class Engine:
         if not commit.sync or commit.size < EARLY_BYTES or self._backend is None:
             return False
         return self._in_flight is None or self._backend.has_finished
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the commit may go on collecting: nobody waits for it, it changes no definition, and it is small."""
+        commit = self._collecting
+        return (
+            0 < len(commit.commands) < LAZY_COMMANDS
+            and commit.size < EARLY_BYTES
+            and not (commit.sync or commit.definitions or commit.backup or commit.deleted)
+        )
 
     def hand_over(self) -> None:
         """Give the commit to the disk thread if that is free; if it is not, `on_due` is called when it is."""

@@ -46,6 +46,7 @@ from burrowmq.broker.sockets.acceptor import Acceptor
 from burrowmq.broker.sockets.heartbeats import Heartbeats
 from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.broker.turn.busy_wait import BusyWait
+from burrowmq.broker.turn.commit_pacing import CommitPacing
 from burrowmq.broker.turn.manual_scheduler import make_scheduler
 from burrowmq.broker.turn.pacing import Pacing
 from burrowmq.broker.vhost.vhost import Vhost
@@ -116,7 +117,7 @@ class RunningNode:
             busy_wait = BusyWait(loop.call_soon, self.engine.is_idle)
         self.scheduler = make_scheduler(
             loop,
-            self.engine.hand_over,
+            CommitPacing(self.engine, self._call_later).turn_ended,
             _nothing if process.machine.is_shared else Pacing(self.metrics, busy_wait).turn_ended,
             self_check.look_of(self.vhosts, self.engine, refuse),
             process.machine.timeline,
@@ -149,6 +150,9 @@ class RunningNode:
             self.sessions.__len__,
             observer,
         )
+
+    def _call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
+        self.scheduler.call_later(delay_s, callback)
 
     def _make_engine(self, refuse: Callable[[str], None] | None) -> Engine:
         config, machine = self.config, self.process.machine

@@ -165,13 +165,15 @@ class NodeBench:
     # -- steps --------------------------------------------------------------------------------------------------
 
     def perform(self, step: Callable[[], T]) -> T:
-        """Take a step on the loop, and let turns end until nothing moves."""
+        """Take a step on the loop, and let turns end until nothing moves; a commit that may wait is not waited for."""
 
         async def taken() -> T:
             result = step()
             turns = -1
             while turns != self.node.scheduler.turns:
                 turns = self.node.scheduler.turns
+                if self.node.engine.may_wait:
+                    self.node.engine.hand_over()
                 for _ in range(3):  # a turn may be put off to the next pass
                     await asyncio.sleep(0)
             return result
