@@ -15,7 +15,13 @@ from burrowmq.embedded.errors import BrokerError
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionChange, SqliteDefinitionStore
 from burrowmq.storage.files.cache import write_error
-from burrowmq.storage.files.filesystem import File, OsFile, OsFileSystem
+from burrowmq.storage.files.filesystem import (
+    File,
+    OsFile,
+    OsFileSystem,
+    Write,
+    write_in_order,
+)
 
 ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 ERRORS = ROOM | {errno.EIO}
@@ -117,6 +123,10 @@ class FaultyFileSystem(OsFileSystem):
         # The names above a directory of one's own lead nobody back to it; a sync of "/" can take long.
         if self._own is None or path.startswith(self._own):
             super().fsync_dir(path)
+
+    def write_some(self, writes: Sequence[Write]) -> int:
+        """Write several, until one fails."""
+        return write_in_order(writes)
 
     def sync_all(
         self, files: Sequence[File], directories: Sequence[str]

@@ -40,6 +40,7 @@ from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.refused_queues import RefusedQueues
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.disk.shared_work import SharedWork
+from burrowmq.storage.disk.together import QueueRun, write_together
 from burrowmq.storage.disk.troubles import Troubles
 from burrowmq.storage.errors import (
     ReadFailed,
@@ -188,7 +189,7 @@ class Writer:
 
     def _plan(self, left: LeftToWrite, acks_of: AbstractSet[int], is_moving: bool) -> None:
         """Now that the queues exist, add the steps that write their messages and acks."""
-        puts: list[Callable[[], None]] = []
+        puts: list[QueueRun] = []
         acks: list[Callable[[], None]] = []
         flushed: set[int] = set()
         for queue_id, changes in left.queues.items():
@@ -200,7 +201,7 @@ class Writer:
                 self._unflushed[queue_id] = None
             for run in changes.runs:
                 self._shared.share(queue.vhost, run.messages)
-                puts += self._put_steps(queue_id, queue, run)
+                puts += self._parts_of(queue_id, queue, run)
             if changes.acks or changes.acked_seqs or changes.discard_below:
                 acks.append(partial(self.acks.take, queue_id, queue, changes))
                 self._unflushed[queue_id] = None
@@ -214,26 +215,38 @@ class Writer:
         for vhost in self._shared.vhosts():
             self._steps.append(partial(self._shared.append, vhost))
             self._steps.append(partial(self._shared.add_refs, vhost))
-        self._steps += puts
+        if len(puts) > 1:
+            self._steps.append(partial(self._put_together, puts))
+        else:
+            self._steps += [partial(self.refused.put, *one) for one in puts]
         later = self._ack_steps if is_moving else self._steps
         if self.refused.commit.moves:
             later.append(self.refused.withhold)
         later += acks
         later.append(self._shared.drop_refs)
 
-    def _put_steps(
-        self, queue_id: int, queue: QueueDisk, run: RunToWrite
-    ) -> list[Callable[[], None]]:
+    def _parts_of(self, queue_id: int, queue: QueueDisk, run: RunToWrite) -> list[QueueRun]:
+        """Cut a run into those of one segment each."""
         entry_count = self.context.options.segment_entry_count
         if run.first_seq % entry_count + len(run.messages) <= entry_count:
-            return [partial(self.refused.put, queue_id, queue, run)]
-        steps: list[Callable[[], None]] = []
+            return [(queue_id, queue, run)]
+        parts: list[QueueRun] = []
         seq = run.first_seq
         while seq < run.end_seq:
             end = min(run.end_seq, (seq // entry_count + 1) * entry_count)
-            steps.append(partial(self.refused.put, queue_id, queue, run.part(seq, end)))
+            parts.append((queue_id, queue, run.part(seq, end)))
             seq = end
-        return steps
+        return parts
+
+    def _put_together(self, runs: list[QueueRun]) -> None:
+        """Write runs with one call, as far as that goes; the others are the next steps."""
+        written, left = write_together(self.context.cache, runs, self.refusals.has)
+        for queue, run in written:
+            if run.segment.files.wrote(run):
+                self._filled.append((queue, run.segment))
+            self.counters.written += run.message_count
+        for one in reversed(left):
+            self._steps.insert(1, partial(self.refused.put, *one))
 
     def _write(self, queue: QueueDisk, run: RunToWrite, withholds_acks: bool) -> None:
         with as_storage_errors():

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Several files made durable by one call outside the interpreter's lock: the fast way of `filesystem.OsFileSystem`.
+"""Several files written, or made durable, by one call outside the interpreter's lock, for `filesystem.OsFileSystem`.
 
 State: none. Called on the disk thread. Each time that thread takes the lock back it may wait for the loop, so that one
 call for all files costs less than one for each, and less than threads that sync at the same time.
@@ -11,6 +11,7 @@ write-back is told by the fdatasync of the same file.
 
 include "build_stamp.pxi"
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.errno cimport errno
 from libc.stdlib cimport free, malloc
 
@@ -32,6 +33,13 @@ cdef extern from *:
     """
     void burrow_begin(int fd) nogil
     int fdatasync(int fd) nogil
+    ssize_t pwrite(int fd, const void *data, size_t size, long long offset) nogil
+
+cdef struct Write:
+    int fd
+    const char *data
+    Py_ssize_t size
+    long long offset
 
 
 def sync_files(list descriptors not None):
@@ -52,3 +60,22 @@ def sync_files(list descriptors not None):
         return [files[at] for at in range(count)]
     finally:
         free(files)
+
+
+def write_files(list writes not None):
+    """Write (descriptor, bytes, offset) one after the other; give how many were written whole before one was not."""
+    cdef Py_ssize_t count = len(writes), at, done = 0
+    cdef bytes data
+    cdef Write *each = <Write *> malloc(max(count, 1) * sizeof(Write))
+    if each == NULL:
+        raise MemoryError
+    try:
+        for at in range(count):
+            each[at].fd, data, each[at].offset = writes[at]
+            each[at].data, each[at].size = PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
+        with nogil:
+            while done < count and pwrite(each[done].fd, each[done].data, each[done].size, each[done].offset) == each[done].size:
+                done += 1
+        return done
+    finally:
+        free(each)

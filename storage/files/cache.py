@@ -255,6 +255,11 @@ class FileCache:
         return len(self._dirty_stores) + len(self._dirty_indexes) + len(self._dirty_dirs)
 
     @property
+    def room(self) -> int:
+        """How many more files may wait for a sync: they have to stay open until then."""
+        return self.limit - len(self._dirty_stores) - len(self._dirty_indexes)
+
+    @property
     def is_crowded(self) -> bool:
         """Tell whether the files that have to stay open until they are synced are as many as may be open at all."""
         return len(self._dirty_stores) + len(self._dirty_indexes) >= self.limit

@@ -28,21 +28,26 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Protocol, TypeAlias, cast
 
+Write: TypeAlias = "tuple[File, bytes, int]"
+"""A file, what is to be written to it, and where."""
 SyncFiles: TypeAlias = Callable[[list[int]], list[int]]
 """Syncs descriptors together and gives each one's errno, 0 for none."""
+WriteFiles: TypeAlias = Callable[[list[tuple[int, bytes, int]]], int]
+"""Writes to descriptors in order, and gives how many writes were whole before one was not."""
 
 
-def compiled_sync() -> SyncFiles | None:
-    """Give the compiled way to sync several files; None where it was not built or BURROWMQ_PURE=1 forbids it."""
+def compiled_calls() -> tuple[SyncFiles | None, WriteFiles | None]:
+    """Give the compiled ways to sync and write several; None where not built, or BURROWMQ_PURE=1 forbids it."""
     if os.environ.get("BURROWMQ_PURE", "") not in ("", "0"):
-        return None
+        return None, None
     try:
-        return cast("SyncFiles", import_module("burrowmq.storage.files._sync_c").sync_files)
+        module = import_module("burrowmq.storage.files._sync_c")
     except ImportError:
-        return None
+        return None, None
+    return cast("SyncFiles", module.sync_files), cast("WriteFiles", module.write_files)
 
 
-_COMPILED_SYNC = compiled_sync()
+_COMPILED_SYNC, _COMPILED_WRITE = compiled_calls()
 # Threads that sync at the same time where there is no compiled way; more bring nothing (measured with 20 files).
 _SYNC_THREADS = 4
 # Parts of a write are joined until they are so large.
@@ -177,6 +182,12 @@ class FileSystem(Protocol):
         """Sync files and directories, in this order or at the same time; give the files and paths that failed.
 
         Everything is tried; a failure of one does not keep the others from being synced.
+        """
+
+    def write_some(self, writes: Sequence[Write]) -> int:
+        """Write one after the other until one is refused; give how many were whole.
+
+        Some prefix of the next one may be in its file. Whoever writes that one again hears why it was refused.
         """
 
     def overdue(self) -> list[File]:
@@ -353,11 +364,26 @@ def sync_in_order(
     return failed
 
 
+def write_in_order(writes: Sequence[Write]) -> int:
+    """`FileSystem.write_some`, one after the other."""
+    for done, (file, data, offset) in enumerate(writes):
+        try:
+            file.pwrite(data, offset)
+        except OSError:
+            return done
+    return len(writes)
+
+
 class OsFileSystem:
     """The real file system: thin calls, no policy."""
 
-    def __init__(self, sync_files: SyncFiles | None = _COMPILED_SYNC) -> None:
+    def __init__(
+        self,
+        sync_files: SyncFiles | None = _COMPILED_SYNC,
+        write_files: WriteFiles | None = _COMPILED_WRITE,
+    ) -> None:
         self._sync_files = sync_files
+        self._write_files = write_files
         self._syncers: ThreadPoolExecutor | None = None
         self.opens = 0
         # A descriptor that is given up for a moment when a directory has to be synced and no other is left.
@@ -469,6 +495,14 @@ class OsFileSystem:
         for job in jobs:
             failed += job.result()
         return failed
+
+    def write_some(self, writes: Sequence[Write]) -> int:
+        """Write in one call without the interpreter's lock: each taking of it may wait for the loop."""
+        if self._write_files is None:
+            return write_in_order(writes)
+        return self._write_files(
+            [(cast("OsFile", file).fileno(), data, offset) for file, data, offset in writes]
+        )
 
     def overdue(self) -> list[File]:
         """There are none: what was written is synced by whoever wrote it."""

@@ -165,6 +165,10 @@ class OwnFile:
         self.base.pwrite(data, offset)
         self._journal.unsynced(self.path).add(data, offset)
 
+    def note_written(self, data: bytes, offset: int) -> None:
+        """All of data was written, by somebody who has several to write."""
+        self._journal.unsynced(self.path).add(data, offset)
+
     def pwritev(self, parts: Sequence[Bytes], offset: int) -> None:
         """Write the parts."""
         self.base.pwritev(parts, offset)
@@ -216,6 +220,13 @@ def opened(unsynced: Unsynced) -> OwnFile:
 def is_small(file: File) -> bool:
     """Tell whether a file is in the log alone."""
     return isinstance(file, SmallFile) and file.own is None
+
+
+def as_own(file: File) -> OwnFile | None:
+    """Give an own file, also one that somebody has as the small file that it was; None where there is none."""
+    if isinstance(file, SmallFile):
+        return file.own
+    return file if isinstance(file, OwnFile) else None
 
 
 def base_of(file: File) -> File:

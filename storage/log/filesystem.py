@@ -15,9 +15,9 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
-from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.files.filesystem import File, FileSystem, Write
 from burrowmq.storage.log.commit_log import DIRECTORY
-from burrowmq.storage.log.files import OwnFile, missing
+from burrowmq.storage.log.files import OwnFile, as_own, missing
 from burrowmq.storage.log.groups import Groups
 from burrowmq.storage.log.records import Kind
 from burrowmq.storage.log.replay import Replayed
@@ -49,6 +49,25 @@ class LogFileSystem:
     ) -> list[tuple[File | str, OSError]]:
         """Make files and directories durable."""
         return self._syncs.sync_all(files, directories)
+
+    def write_some(self, writes: Sequence[Write]) -> int:
+        """Write several: own files with one call, then those that are in memory."""
+        own = [as_own(file) for file, _, _ in writes]
+        outside = [
+            (file.base, data, offset)
+            for file, (_, data, offset) in zip(own, writes, strict=True)
+            if file is not None
+        ]
+        left = self.base.write_some(outside) if outside else 0
+        for done, (file, (given, data, offset)) in enumerate(zip(own, writes, strict=True)):
+            if file is None:
+                given.pwrite(data, offset)
+            elif left:
+                left -= 1
+                file.note_written(data, offset)
+            else:
+                return done
+        return len(writes)
 
     def overdue(self) -> list[File]:
         """Give the own files that have to be durable in place before the log's next generation begins."""

@@ -25,7 +25,14 @@ from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_SHARED
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import slots_of
-from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment, SegmentState
+from burrowmq.storage.queue.segment import (
+    FileCut,
+    IndexFiles,
+    InMemoryOf,
+    RunWrites,
+    Segment,
+    SegmentState,
+)
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v1.journal import JournalLimits
 from burrowmq.storage.record import ENTRY_PRESENT
@@ -154,6 +161,21 @@ class QueueDisk:
             segment = self.files.begin(number)
             self.index.adopt(segment)
         return segment if segment.files.put(segment, first, messages, expiries) else None
+
+    def writes_of(
+        self, first_seq: int, messages: Sequence[StoredMessage], expiries: Sequence[int] | None
+    ) -> RunWrites | None:
+        """Give what `put` would write, where it would only append to files that are there; else None.
+
+        Who has written it tells the segment's files (`wrote`). Raises OSError or StorageError.
+        """
+        if not self.is_made or len(self._files) != 1:
+            return None
+        number, first = divmod(first_seq, self.index.entry_count)
+        segment = self.index.segments.get(number)
+        if segment is None:
+            return None
+        return segment.files.writes_of(segment, first, messages, expiries)
 
     def mark_synced(self, segment: Segment) -> None:
         """A segment that is full has become durable. Raises WriteFailed."""

@@ -42,6 +42,21 @@ class FileCut(NamedTuple):
     pieces: Callable[[File], Iterator[bytes]] | None = None
 
 
+class RunWrites(NamedTuple):
+    """A run as two writes to files that are there: records behind the last of the store, entries at their places."""
+
+    segment: Segment
+    first: int
+    message_count: int
+    store_file: File
+    records: bytes
+    begin: int
+    index_file: File
+    entries: bytes
+    entries_at: int
+    is_synced: bool
+
+
 class SegmentState(NamedTuple):
     """Everything known of a segment, as a clean stop writes it down."""
 
@@ -256,6 +271,18 @@ class IndexFiles(Protocol):
 
         Gives whether that filled the segment and `mark_synced` is wanted when it is durable.
         """
+
+    def writes_of(
+        self,
+        segment: Segment,
+        first: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+    ) -> RunWrites | None:
+        """Give what `put` would write where nothing else is to be done; else None. Raises OSError or StorageError."""
+
+    def wrote(self, run: RunWrites) -> bool:
+        """What `writes_of` gave was written: count it. Gives what `put` does."""
 
     def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
         """Write the entry of a live message of the shared store again: it has another handle."""

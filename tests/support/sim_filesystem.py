@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Self
 
-from burrowmq.storage.files.filesystem import File, sync_in_order
+from burrowmq.storage.files.filesystem import File, Write, sync_in_order, write_in_order
 
 SECTOR = 512
 # No places for a power cut: calls that change nothing, or at once for good.
@@ -552,6 +552,10 @@ class SimFileSystem:
     ) -> list[tuple[File | str, OSError]]:
         """Sync one after the other, so that a cut or a fault has its place in a fixed order."""
         return sync_in_order(self, files, directories)
+
+    def write_some(self, writes: Sequence[Write]) -> int:
+        """Write one after the other: each is a call."""
+        return write_in_order(writes)
 
     def overdue(self) -> list[File]:
         """There are none."""

@@ -33,7 +33,7 @@ from burrowmq.storage.queue.entries import KIND_JOURNAL, KIND_STORE, new_entries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.places import bits_of, selectors_of
-from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment
+from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, RunWrites, Segment
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v1.blocks import BLOCK_SIZE, SegmentColumns
@@ -132,6 +132,19 @@ class IndexFilesV1:
         segment.take_entries(first, columns)
         self._wrote_lately = True
         return False
+
+    def writes_of(
+        self,
+        segment: Segment,
+        first: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+    ) -> RunWrites | None:
+        """None: a journal may have to be made or flushed."""
+
+    def wrote(self, run: RunWrites) -> bool:
+        """Nobody has anything to write."""
+        raise NotImplementedError(run.store_file.path)
 
     def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
         """Say where a shared message lies now; of several entries for a place the last counts. Raises WriteFailed."""

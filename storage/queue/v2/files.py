@@ -29,7 +29,7 @@ from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, NewEntries, 
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.places import bits_of, selectors_of
-from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment
+from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, RunWrites, Segment
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v2 import index as queue_index
 from burrowmq.storage.queue.v2 import store as queue_store
@@ -117,6 +117,45 @@ class IndexFilesV2:
         self._index.write_packed(number, first, entries, is_synced=is_synced)
         segment.take_stored(first, len(messages))
         segment.grow_to(begin + len(records))
+        return segment.used == self.directory.entry_count
+
+    def writes_of(
+        self,
+        segment: Segment,
+        first: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+    ) -> RunWrites | None:
+        """Give a short run as two writes, once the segment has its files. Raises OSError or StorageError."""
+        number, end, directory = segment.number, segment.store_end, self.directory
+        if not end or directory.cache.buffer_bytes < STORED_BYTES:
+            return None
+        packed = pack_stored(messages, expiries, first, number, directory.seed, end)
+        if packed is None:
+            return None
+        records, entries, is_persistent = packed
+        return RunWrites(
+            segment,
+            first,
+            len(messages),
+            self._store.open(number, segment.generation),
+            records,
+            end,
+            self._index.open(number),
+            entries,
+            queue_index.entries_at(directory.entry_count) + first * ENTRY_SIZE,
+            is_persistent and directory.is_durable,
+        )
+
+    def wrote(self, run: RunWrites) -> bool:
+        """Count what was written, and have it synced."""
+        segment = run.segment
+        if run.is_synced:
+            cache = self.directory.cache
+            cache.store_written(run.store_file.path, run.store_file)
+            cache.index_written(run.index_file.path, run.index_file)
+        segment.take_stored(run.first, run.message_count)
+        segment.grow_to(run.begin + len(run.records))
         return segment.used == self.directory.entry_count
 
     def _put_columns(self, segment: Segment, first: int, entries: NewEntries) -> None:

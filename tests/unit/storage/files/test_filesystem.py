@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.files import filesystem as filesystem_module
-from burrowmq.storage.files.filesystem import FileSystem, OsFile, OsFileSystem, compiled_sync
+from burrowmq.storage.files.filesystem import FileSystem, OsFile, OsFileSystem, compiled_calls
 from tests.support.sim_filesystem import SimFileSystem
 
 
@@ -179,10 +179,10 @@ def test_what_it_keeps_for_itself_it_lets_go_of_and_takes_again(tmp_path: Path) 
 @pytest.fixture(params=["compiled", "threads"])
 def real_disk(request: pytest.FixtureRequest) -> OsFileSystem:
     if request.param == "threads":
-        return OsFileSystem(None)
-    if compiled_sync() is None:
-        pytest.skip("the compiled sync is not built here, or BURROWMQ_PURE forbids it")
-    return OsFileSystem(compiled_sync())
+        return OsFileSystem(None, None)
+    if compiled_calls()[0] is None:
+        pytest.skip("the compiled calls are not built here, or BURROWMQ_PURE forbids them")
+    return OsFileSystem(*compiled_calls())
 
 
 def test_what_fails_among_several_is_named_and_keeps_nothing_from_the_others(
@@ -204,6 +204,23 @@ def test_what_fails_among_several_is_named_and_keeps_nothing_from_the_others(
     ]
     assert [item for item, _ in real_disk.sync_all([], [str(tmp_path), f"{tmp_path}/none"])] == [
         f"{tmp_path}/none"
+    ]
+
+
+def test_several_writes_end_at_the_first_that_is_refused(
+    real_disk: OsFileSystem, tmp_path: Path
+) -> None:
+    files = [real_disk.create(f"{tmp_path}/{name}") for name in "abc"]
+    assert real_disk.write_some([]) == 0
+    assert real_disk.write_some([(file, b"data", 2) for file in files]) == 3
+    closed = real_disk.create(f"{tmp_path}/d")
+    closed.close()
+    writes = [(files[0], b"more", 4), (files[0], b"!", 8), (closed, b"x", 0), (files[1], b"y", 0)]
+    assert real_disk.write_some(writes) == 2
+    assert [file.pread(20, 0) for file in files] == [
+        b"\0\0damore!",
+        b"\0\0data",
+        b"\0\0data",
     ]
 
 

@@ -35,6 +35,25 @@ def test_a_small_queue_is_in_the_log_alone() -> None:
     assert again.file_size(f"{QUEUE}/a") == again.open(f"{QUEUE}/a").size() == 9
 
 
+def test_several_writes_go_to_files_of_both_kinds_up_to_the_first_that_is_refused() -> None:
+    filesystem, base = mounted()
+    own = moved_out(filesystem)  # still held as the small file that it was
+    again = filesystem.open(own.path)
+    small = made(filesystem, f"{QUEUES}/other/a", b"")
+    synced(filesystem)
+    before = calls(base)
+    writes = [(own, b"one", 500), (small, b"two", 0), (again, b"three", 503)]
+    assert filesystem.write_some(writes) == 3
+    synced(filesystem, own, small)
+    assert calls(base) == (before[0] + 1, before[1]), "all of it is in the log"
+    restarted, _ = mounted(base.cut(random.Random(1)))
+    assert restarted.read_file(own.path)[500:] == b"onethree"
+    assert restarted.read_file(small.path) == b"two"
+    base.fail("pwrite", 5, path_part=own.path)
+    assert filesystem.write_some([(small, b"four", 3), (own, b"!", 508), (small, b"5", 7)]) == 1
+    assert small.pread(9, 0) == b"twofour"
+
+
 def test_small_files_behave_like_files() -> None:
     filesystem, base = mounted()
     a = made(filesystem, f"{QUEUE}/a")
