@@ -56,8 +56,8 @@ def repeated(
     """Which of the known digests come again: (those that may, how many of their last ones do).
 
     `seen` begins the stream, CERTAIN digests of it or all; `redelivered` is what the other broker says of each, None
-    when it may have forgotten. `expected` come again if nobody has published there: `is_quiet` says so. The first of the
-    result is `known`, or the persistent ones of it when the other broker has lost the rest.
+    when it may have forgotten. `expected` come again if nobody has published there: `is_quiet` says so. The first of
+    the result is `known`, or the persistent ones of it when the other broker has lost the rest.
     """
     total = len(known) // SIZE
     is_durable = persistent_count(known) == total
