@@ -96,8 +96,13 @@ def _moves(world: World, other: BrokerProcess) -> object:
     channel.basic_consume(IMPORTED[-1], lambda *_: None)
     for name, value in {
         "to the archive": {"src-queue": DROPPING, "dest-uri": amqp, "dest-queue": "archive"},
-        "to the branch": {"src-queue": UNCONSUMED, "dest-uri": "amqp://branch.invalid", "dest-queue": "orders"},
-        "clicks": {"src-exchange": EXCHANGE, "src-exchange-key": "click.#", "dest-exchange": "amq.fanout", "ack-mode": "no-ack"},
+        "to the branch": {
+            "src-queue": UNCONSUMED, "dest-uri": "amqp://branch.invalid", "dest-queue": "orders",
+        },
+        "clicks": {
+            "src-exchange": EXCHANGE, "src-exchange-key": "click.#",
+            "dest-exchange": "amq.fanout", "ack-mode": "no-ack",
+        },
     }.items():  # fmt: skip
         both = {"src-uri": "amqp://", "dest-uri": "amqp://", **value}
         world.request("PUT", f"parameters/shovel/%2F/{quote(name)}", {"value": both})

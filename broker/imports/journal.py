@@ -34,7 +34,7 @@ from burrowmq.broker.imports.recognise import SIZE
 _RECORD: Final = Struct(">cIQ")
 _CRC: Final = Struct(">I")
 KNOWN_MAX: Final = 1_000_000
-"""As many as may be copied. Of what was acknowledged there far less comes again: what a killed broker had not written."""
+"""As many as may be copied. Of acknowledged ones far less come again: what a killed broker had not written."""
 
 
 class Journal:
