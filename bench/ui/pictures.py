@@ -1,6 +1,7 @@
 """docs/ui/*.png: every page, wide and narrow, light and dark, with 1,000 queues behind it.
 
-Owns no state. Pictures get a palette of as many colours as are seen, and no dithering, which would cost more than it shows.
+Owns no state. Pictures get a palette of as many colours as are seen, and no dithering, which would cost more than it
+shows.
 Called by `python -m bench.ui pictures`.
 """
 
@@ -91,7 +92,8 @@ def _moves(world: World, other: BrokerProcess) -> object:
         channel.queue_declare(name, durable=True)
         world.request("PUT", f"queues/%2F/{name}", {"durable": True})
         for number in range(2_000 * at + 500):
-            channel.basic_publish("", name, b'{"order": %d}' % number, pika.BasicProperties(delivery_mode=2))  # fmt: skip
+            persistent = pika.BasicProperties(delivery_mode=2)
+            channel.basic_publish("", name, b'{"order": %d}' % number, persistent)
         channel.queue_declare(name, passive=True)
     channel.basic_consume(IMPORTED[-1], lambda *_: None)
     for name, value in {
