@@ -17,7 +17,9 @@ Source: obstore (Apache Arrow's object_store).
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -41,6 +43,9 @@ _TIMEOUT: Final = timedelta(minutes=15)
 _SLOWEST_BYTES_S: Final = 64 << 10
 _LONGEST: Final = timedelta(days=1)
 _SILENCE: Final = timedelta(minutes=2)
+_SCRATCH: Final = "pyspark_amqp-"
+# What is older was left by a task that was killed.
+_SCRATCH_AGE_S: Final = 86400.0
 _RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=120)}
 
 
@@ -59,6 +64,7 @@ class ObjectStore:
         self._url = url.rstrip("/")
         self._client = client
         self._slower = slower
+        self._has_swept = False
         self._reading = client if slower is None else slower(_LONGEST)
 
     def __str__(self) -> str:
@@ -67,7 +73,10 @@ class ObjectStore:
     @contextlib.contextmanager
     def scratch(self, key: str) -> Iterator[Path]:
         """See `Store`."""
-        with tempfile.TemporaryDirectory(prefix="pyspark_amqp-") as folder:
+        if not self._has_swept:
+            self._has_swept = True
+            _sweep(_SCRATCH_AGE_S)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH) as folder:
             yield Path(folder) / key.rpartition("/")[2]
 
     def create(self, key: str, source: Path) -> bool:
@@ -152,7 +161,7 @@ class ObjectStore:
             yield path
 
     def tidy(self, prefix: str, age_s: float) -> int:
-        """See `Store`. A writer that is killed leaves nothing here."""
+        """See `Store`. A writer that is killed leaves nothing here, but a file on its own disk (`_sweep`)."""
         del prefix, age_s
         return 0
 
@@ -208,6 +217,16 @@ def open_objects(
     except Exception as error:  # the client raises whatever its parts do
         reason = str(error).partition("\n\nDebug source")[0].strip()
         raise SpoolError(f"{url}: cannot be used ({reason[:_TEXT_MAX]})") from error
+
+
+def _sweep(age_s: float) -> None:
+    """Remove what killed tasks of this machine left on its disk. By age: another task may be writing."""
+    now = time.time()
+    for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        with contextlib.suppress(OSError):  # its task has ended meanwhile
+            newest = max(path.stat().st_mtime for path in (left, *left.iterdir()))
+            if now - newest >= age_s:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _entry(found: Mapping[str, Any]) -> Entry:

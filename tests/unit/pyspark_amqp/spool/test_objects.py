@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -116,6 +118,24 @@ def test_a_large_piece_has_the_time_that_a_slow_link_takes(
         path.write_bytes(b"x")
         with pytest.raises(OutcomeUnknown, match="slow/small: create failed"):
             store.create("slow/small", path)
+
+
+def test_what_a_killed_task_left_on_its_disk_goes_by_age(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, young = tmp_path / "pyspark_amqp-old", tmp_path / "pyspark_amqp-young"
+    for folder in (old, young, tmp_path / "other"):
+        folder.mkdir()
+        (folder / "piece").write_bytes(b"x")
+    for path in (old, old / "piece", young, tmp_path / "other"):
+        os.utime(path, (0, 0))
+    with store_at(server).scratch("a/b") as path:
+        assert path.parent.parent == tmp_path
+        assert sorted(each.name for each in tmp_path.iterdir() if each != path.parent) == [
+            "other",
+            "pyspark_amqp-young",
+        ]
 
 
 @pytest.mark.parametrize(
