@@ -31,7 +31,9 @@ collect_ignore = (
         "test_jobs.py",
         "test_documented.py",
         "test_notebook.py",
+        "test_cluster.py",
         "test_connect.py",
+        "test_delta.py",
         "test_submit.py",
         "test_traffic.py",
     ]

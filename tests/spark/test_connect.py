@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import venv
 from pathlib import Path
 
 import pyspark
@@ -16,6 +15,7 @@ import pytest
 from scripts.spark_zip import pack
 from tests.spark.conftest import publish, ready_count
 from tests.support.broker_process import ROOT
+from tests.support.python_environments import python_with
 
 pytestmark = [
     pytest.mark.needs_server,
@@ -27,24 +27,12 @@ APPLICATION = ROOT / "tests" / "spark" / "connect_application.py"
 OLDEST = "4.2.0"
 
 
-def python_with(version: str) -> Path:
-    """Return the Python of an environment with this pyspark and what Connect needs."""
-    folder = ROOT / ".venv" / f"connect-{version}"
-    python = folder / "bin" / "python"
-    done = folder / "complete"
-    if not done.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        wanted = [f"pyspark[connect]=={version}", "pandas<3", "pyarrow>=18"]
-        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
-        if subprocess.run([*pip, "install", *wanted], check=False).returncode:
-            pytest.skip(f"pyspark[connect]=={version} cannot be installed: needs a package index")
-        done.touch()
-    return python
-
-
 @pytest.mark.parametrize("version", [OLDEST, pyspark.__version__])
 def test_a_server_without_the_package(version: str, url: str, queue: str, tmp_path: Path) -> None:
-    python = python_with(version)
+    packages = [f"pyspark[connect]=={version}", "pandas<3", "pyarrow>=18"]
+    python = python_with(f"connect-{version}", packages)
+    if python is None:
+        pytest.skip(f"{packages[0]} cannot be installed: needs a package index")
     publish(url, queue, 100)
     pack(tmp_path / "amqp.zip")
     environment = {
