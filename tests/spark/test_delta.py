@@ -27,7 +27,7 @@ pytestmark = [
 DELTA = "4.4.0"
 PACKAGES = ("pyspark==4.2.0", "pyarrow>=18")
 JARS = f"io.delta:delta-spark_4.2_2.13:{DELTA}"
-COUNT, PER_BATCH, KILLS = 20_000, 500, 10
+PER_BATCH = 500
 FAILED_MAX = 2
 
 
@@ -36,7 +36,10 @@ def versions(table: Path) -> int:
     return len(list((table / "_delta_log").glob("*.json")))
 
 
+@pytest.mark.parametrize(("count", "kills_wanted"), [(4000, 3), (20_000, 10)])
 def test_each_message_is_there_once(
+    count: int,
+    kills_wanted: int,
     url: str,
     queue: str,
     tmp_path: Path,
@@ -49,12 +52,12 @@ def test_each_message_is_there_once(
     if not (found := jars()):
         pytest.skip("Delta's jars cannot be had: needs Maven")
     monkeypatch.setenv("DELTA_JARS", found)
-    publish(url, queue, COUNT)
+    publish(url, queue, count)
     chosen = random.Random(seed := random.randrange(1 << 32))
     tell(f"seed {seed}")
     kills = failed = 0
     while True:
-        status = run(python, url, queue, tmp_path, chosen if kills < KILLS else None)
+        status = run(python, url, queue, tmp_path, chosen if kills < kills_wanted else None)
         if status == -signal.SIGKILL:
             kills += 1
             tell(f"kill {kills} after {versions(tmp_path / 'table')} commits")
@@ -72,9 +75,9 @@ def test_each_message_is_there_once(
     ).stdout
     counted = re.search(r"rows (\d+) distinct (\d+)", printed)
     assert counted is not None
-    assert (int(counted[1]), int(counted[2])) == (COUNT, COUNT)
+    assert (int(counted[1]), int(counted[2])) == (count, count)
     assert ready_count(url, queue) == 0
-    assert (kills, failed) == (KILLS, 0)
+    assert (kills, failed) == (kills_wanted, 0)
 
 
 def run(python: Path, url: str, queue: str, folder: Path, chosen: random.Random | None) -> int:
