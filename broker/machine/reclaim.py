@@ -113,7 +113,7 @@ def compiled_pools() -> Pools | None:
 
 
 class ServersAllocator:
-    """The memory of the server's own process: the C library's and, within arenas made from now on, the interpreter's."""
+    """The memory of the server's own process: the C library's, and within arenas made from now on the interpreter's."""
 
     def __init__(self) -> None:
         self._library = CLibrary()

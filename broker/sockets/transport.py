@@ -33,8 +33,9 @@ LARGE_READ = 128 * 1024
 """Bytes of one read that say that more waits in the socket: a disk that is free ends the turn here already."""
 
 FIRST_BYTES = 32 * 1024
-"""How much of a read is taken in before the rest. A read of 256 KB may be ten thousand methods that nobody waits for, and
-decoding them takes 70 ms: if the channel has to wait after some hundred of them, the rest of the read waits undecoded. A publisher's runs are not cut."""
+"""How much of a read is taken in before the rest. A read of 256 KB may be ten thousand methods that nobody waits for,
+and decoding them takes 70 ms: if the channel has to wait after some hundred of them, the rest of the read waits
+undecoded. A publisher's runs are not cut."""
 
 LARGE_WRITE = 64 * 1024
 """Bytes of one write from which on it pays to let other threads run: the loop's own write keeps the interpreter, and

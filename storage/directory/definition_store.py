@@ -7,11 +7,11 @@ messages, or after them where it deletes a queue that has just given some away (
 SQLite does its own file work: tests put a twin behind the `DefinitionStore` protocol, and the simulated machine gives
 some of its runs a connection whose files lie on its disk.
 
-A commit that fails is looked at twice. Where a file beside the database finds no room or no descriptor either, or a sync
-of the database or of its log says so, the disk is full, whatever SQLite called it, and the commit may be tried again.
-After any other error the database is opened again, once for each commit: everything in the write-ahead log goes to the
-database and is synced there, so that nothing is left to a file whose sync may have failed; then the commit is done anew.
-Only if that fails is it an error, and the store ends.
+A commit that fails is looked at twice. Where a file beside the database finds no room or no descriptor either, or a
+sync of the database or of its log says so, the disk is full, whatever SQLite called it, and the commit may be tried
+again. After any other error the database is opened again, once for each commit: everything in the write-ahead log goes
+to the database and is synced there, so that nothing is left to a file whose sync may have failed; then the commit is
+done anew. Only if that fails is it an error, and the store ends.
 A start does the same with what an earlier process left there.
 
 Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
@@ -232,7 +232,7 @@ class SqliteDefinitionStore:
                 filesystem.unlink(probe)
 
     def _sync_files(self) -> None:
-        """Ask for the reason of a sync that failed, which SQLite does not tell. Success means nothing. Raises OSError."""
+        """Ask why a sync failed, which SQLite does not tell. Success means nothing. Raises OSError."""
         for path in (f"{self._path}-wal", self._path):
             if self._filesystem.exists(path):
                 file = self._filesystem.open(path)
