@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Unused memory of the interpreter's own allocator, given back to the system: a part of `reclaim`.
 
-CPython keeps objects of up to 512 bytes in pools of 16 KB, 64 of them in an arena of 1 MB, and returns nothing less than
-an arena. After much was allocated and freed one connection or log line keeps each of them. Here the pages of pools in
+CPython keeps objects of up to 512 bytes in pools of 16 KB, 64 of them in an arena of 1 MB, and returns nothing less
+than an arena. After much was allocated and freed one connection or log line keeps each of them. Here the pages of pools in
 which nothing lives go back, but for the first, which has the pool's header.
 
 How: arenas are noted as they are made (`PyObject_SetArenaAllocator`). A pool that was used and is free has no blocks in
@@ -11,8 +11,8 @@ another one nothing is found. Its size class is taken from it, as from a pool th
 begins it anew and reads nothing of the pages that are gone. All of it happens with the interpreter's lock held, as all
 that the allocator does.
 
-State: the arenas, from `watch` on, of the whole process. Called by `reclaim.CLibrary`. Never: a pool in use is touched; arenas that were
-there before are looked at; anything is done in versions of Python whose pools nobody has looked at.
+State: the arenas, from `watch` on, of the whole process. Called by `reclaim.ServersAllocator`. Never: a pool in use is
+touched; arenas that were there before are looked at; anything is done in versions of Python whose pools nobody has looked at.
 Source: CPython 3.11 to 3.13, Objects/obmalloc.c (struct pool_header, allocate_from_new_pool, insert_to_freepool).
 """
 

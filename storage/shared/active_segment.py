@@ -1,7 +1,7 @@
 """The segment of a shared store that is appended to: begun, written, rolled over.
 
-State owned: its table, the number of the next one, the files that were ended without a seal, and the highest number that
-is on disk. The file with that number stays there until a higher one is durable, when it is dead as a bare header: so a
+State owned: its table, the number of the next one, the files that were ended without a seal, and the highest number
+that is on disk. The file with that number stays there until a higher one is durable, when it is dead as a bare header: so a
 start always knows which numbers were used. Called by the message store on the disk thread.
 
 - A new segment's header and its name are durable before its first record.
