@@ -1,8 +1,8 @@
 """The segment of a shared store that is appended to: begun, written, rolled over.
 
 State owned: its table, the number of the next one, the files that were ended without a seal, and the highest number
-that is on disk. The file with that number stays there until a higher one is durable, when it is dead as a bare header: so a
-start always knows which numbers were used. Called by the message store on the disk thread.
+that is on disk. The file with that number stays there until a higher one is durable, when it is dead as a bare header:
+so a start always knows which numbers were used. Called by the message store on the disk thread.
 
 - A new segment's header and its name are durable before its first record.
 - A roll syncs the records itself before it writes the seal, in both confirm modes: a seal vouches for its records, and
