@@ -57,7 +57,7 @@ would take longer than the additional sync costs."""
 
 
 LAZY_COMMANDS = 256
-"""A commit that nobody waits for may collect so many commands, and `EARLY_BYTES` of messages, before it is handed over."""
+"""A commit that nobody waits for may collect so many commands, and `EARLY_BYTES` of messages, before it goes."""
 
 
 def _nothing(_: object) -> None:
