@@ -28,7 +28,7 @@ from bench.jetstream import FrontEnd
 from bench.nats_servers import NatsCluster
 from bench.peers import Node, Setting
 from bench.peers.base import free_ports
-from bench.peers.rabbitmq import RabbitMQ
+from bench.peers.rabbitmq import RabbitMQ, stop_epmd
 from bench.procfs import cpu_use, rss_bytes
 from burrowmq.cluster import api
 from burrowmq.cluster.record import pack, unpack
@@ -211,33 +211,40 @@ class RabbitMQBench:
     def __init__(self, directory: Path, load: Load) -> None:
         self._load = load
         (directory / "home").mkdir(parents=True)
-        (epmd,) = free_ports(1)
+        (self._epmd,) = free_ports(1)
         self.nodes: list[Node] = []
         for number in range(3):
             node = RabbitMQ().node(directory / f"rabbitmq-{number + 1}", Setting())
-            shared = {"HOME": str(directory / "home"), "ERL_EPMD_PORT": str(epmd)}
+            shared = {"HOME": str(directory / "home"), "ERL_EPMD_PORT": str(self._epmd)}
             node.launch.environment.update(shared)
             self.nodes.append(node)
+        names = [node.launch.environment["RABBITMQ_NODENAME"] for node in self.nodes]
+        members = [
+            f"cluster_formation.classic_config.nodes.{number} = {name}"
+            for number, name in enumerate(names, start=1)
+        ]
+        members.insert(0, "cluster_formation.peer_discovery_backend = classic_config")
+        for node in self.nodes:
+            with (node.launch.directory / "rabbitmq.conf").open("a") as settings:
+                settings.write("\n".join([*members, ""]))
 
     def start(self) -> None:
-        first, *others = self.nodes
-        first.start()
-        for each in others:
+        """The first begins the cluster, the others join it."""
+        for each in self.nodes:
             each.start()
-            each.control("stop_app")
-            each.control("join_cluster", first.launch.environment["RABBITMQ_NODENAME"])
-            each.control("start_app")
 
     def stop(self) -> None:
         for each in self.nodes:
             each.kill()
+        stop_epmd(self._epmd)
 
     def _declare(self, name: str) -> None:
         address = pika.ConnectionParameters("127.0.0.1", self.nodes[0].port)
         with pika.BlockingConnection(address) as connection:
             channel = connection.channel()
             channel.queue_delete(name)
-            channel.queue_declare(name, durable=True, arguments={"x-queue-type": "quorum"})
+            arguments = {"x-queue-type": "quorum", "x-quorum-initial-group-size": len(self.nodes)}
+            channel.queue_declare(name, durable=True, arguments=arguments)
 
     def _load_queue(self, name: str, **options: native.Option) -> Row:
         meter = Meter([each.pid for each in self.nodes])
@@ -246,24 +253,12 @@ class RabbitMQBench:
         return Row(report["rate"], row.servers_us, 0.0, row.rss_mb)
 
     def publish(self) -> Row:
-        self._declare("bench")
         load = self._load
-        self._load_queue(
-            "bench",
-            producers=1,
-            persistent=True,
-            size=load.size,
-            confirm=load.open_max,
-            messages=5000,
-        )
-        return self._load_queue(
-            "bench",
-            producers=1,
-            persistent=True,
-            size=load.size,
-            confirm=load.open_max,
-            messages=load.messages,
-        )
+        options = {"producers": 1, "persistent": True, "size": load.size, "confirm": load.open_max}
+        self._declare("warm")
+        self._load_queue("warm", **options, messages=RUN * 50)
+        self._declare("bench")
+        return self._load_queue("bench", **options, messages=load.messages)
 
     def consume(self) -> Row:
         """What `publish` has left."""

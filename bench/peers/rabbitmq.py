@@ -16,7 +16,8 @@ from bench.procfs import command_name
 _SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 
 
-def _stop_epmd(epmd_port: int) -> None:
+def stop_epmd(epmd_port: int) -> None:
+    """End the port mapper that a node has started on this port."""
     marker = f"ERL_EPMD_PORT={epmd_port}".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or command_name(int(entry.name)) != "epmd":
@@ -88,6 +89,6 @@ class RabbitMQ:
             tls_port=tls_port,
             control=[str(_SCRIPTS / "rabbitmqctl"), "-q"],
             broker_command_name="beam.smp",
-            after_stop=lambda: _stop_epmd(epmd),
+            after_stop=lambda: stop_epmd(epmd),
         )
         return Node(peer=self.name, setting=setting, launch=launch)
