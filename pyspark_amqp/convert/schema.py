@@ -9,7 +9,8 @@ Version 1, in this order; later versions only append nullable columns:
 
 `headers` maps names to text: strings as they are, everything else as JSON (headers.py); x-death is not
 among them but typed in `x_death`. On request `headers_raw` holds the table's octets, length first: the
-only lossless form. `stream_offset` is where a message lies in its stream queue, null for other queues. A query that asks for some columns gets those, in its order.
+only lossless form. `stream_offset` is where a message lies in its stream queue, null for other queues.
+A query that asks for some columns gets those, in its order.
 
 Invariant: MESSAGE never changes but at its end, with VERSION.
 """

@@ -8,8 +8,8 @@ Invariants: planning takes nothing and declares nothing; a plan names at most th
 most `prefetch_count` messages; with nothing ready the offset stays what it was. A run that ends never
 plans more of a queue than was ready when it began, so it does end while producers go on.
 
-What is left of a queue goes down by what was planned. If a task stopped at its limit of octets, its mark in the spool says
-how much it took: then only that is subtracted.
+What is left of a queue goes down by what was planned. If a task stopped at its limit of octets, its mark in the spool
+says how much it took: then only that is subtracted.
 """
 
 from __future__ import annotations

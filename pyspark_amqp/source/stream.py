@@ -177,7 +177,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner_once
 
     def _prepare(self, spool: Spool, at: Offset) -> None:
-        """Open the stream, or look for it, once: Spark asks for offsets a hundred times a second while nothing comes."""
+        """Open the stream, or look for it, once: Spark asks a hundred times a second while nothing comes."""
         if self._prepared == at.stream:
             return
         if at.seq:

@@ -3,12 +3,12 @@
 State: in the process that Spark runs for a query, the first offset and where the streams end. Copies that were pickled
 for executors have options and columns only.
 
-A micro-batch is a range of each stream (ranges.py), which Spark makes durable before it is read. So a batch that is tried
-again has the same rows, whatever was killed; once with a sink that replays.
+A micro-batch is a range of each stream (ranges.py), which Spark makes durable before it is read. So a batch that is
+tried again has the same rows, whatever was killed; once with a sink that replays.
 
-Invariants: a task yields the messages of its range in order, each once, also when its connection breaks meanwhile; where
-the stream does not have them any more (retention) it fails, unless failOnDataLoss=false. Errors in options are raised by
-the first method that Spark calls (see stream.py).
+Invariants: a task yields the messages of its range in order, each once, also when its connection breaks meanwhile;
+where the stream does not have them any more (retention) it fails, unless failOnDataLoss=false. Errors in options are
+raised by the first method that Spark calls (see stream.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where streams end: asked of the broker once, and again when something has come.
 
-State: a Tail owns a connection for each stream, on which it waits at the end for a next message. Lives on the driver for
-one run of a query. Spark asks a hundred times a second while nothing comes: then nothing is sent.
+State: a Tail owns a connection for each stream, on which it waits at the end for a next message. Lives on the driver
+for one run of a query. Spark asks a hundred times a second while nothing comes: then nothing is sent.
 
 Invariants: an end never goes back; nothing that is read here is a row of anybody; a queue that is no stream is refused
 by name.

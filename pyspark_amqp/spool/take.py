@@ -174,7 +174,7 @@ def _known_ids(spool: Spool, keys: Iterable[str]) -> pa.Array:
 
 
 def _leave_out(source: Path, ids: pa.Array, file: PieceWriter, schema: pa.Schema) -> int:
-    """Write what is in the source into the file, but for rows with one of these message ids; return how many those are."""
+    """Write what is in the source into the file, but for rows with one of these message ids; return their number."""
     left_out = 0
     for batch in read_batches(source, schema):
         is_known = pc.is_in(batch.column(_ID.name), value_set=ids)

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,9 +21,11 @@ from pyspark_amqp.convert import schema_of
 from pyspark_amqp.spool.content import Taken, attempt_of, writing
 from pyspark_amqp.spool.files import Spool
 from pyspark_amqp.spool.offset import Piece
+from pyspark_amqp.spool.places import open_store
 from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.spool.publish import publish
-from pyspark_amqp.spool.store import OutcomeUnknown, SpoolError
+from pyspark_amqp.spool.store import OutcomeUnknown, SpoolError, Store
+from tests.support import object_stores
 from tests.support.spools import CountedStore
 
 SCHEMA = schema_of(["body"])
@@ -127,3 +132,43 @@ def test_eight_attempts_at_each_of_many_pieces_give_one_content_each(tmp_path: P
         plan = chosen.choices(kinds, k=8)
         outcomes = Counter(attempted(Answers(root, [plan[at]]), f"attempt {at}") for at in range(8))
         assert outcomes == {True: 1, False: 7}, plan
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["folder", "s3"])
+@pytest.mark.parametrize(
+    "count", [5, pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+)
+def test_eight_attempts_at_the_same_time(
+    place: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One wins, in a folder and on S3, and all read what it wrote."""
+    with contextlib.ExitStack() as stack:
+        root: Store | Path = tmp_path
+        if place == "s3":
+            pytest.importorskip("moto", reason="needs moto: run by `make test-spark`")
+            for name, value in object_stores.CREDENTIALS.items():
+                monkeypatch.setenv(name, value)
+            root = open_store(
+                f"s3://{object_stores.BUCKET}/races",
+                endpoint=stack.enter_context(object_stores.s3_server()),
+                region=object_stores.REGION,
+                is_http_allowed=True,
+            )
+        spool = Spool(root)
+        pool = stack.enter_context(ThreadPoolExecutor(8))
+        for number in range(count):
+            piece = Piece("s", "q", number, 0, 1)
+            start = threading.Barrier(8)
+
+            def attempt(at: int, piece: Piece = piece, start: threading.Barrier = start) -> bool:
+                with spool.scratch(piece) as path:
+                    with writing(path, piece, SCHEMA, f"attempt {at}") as file:
+                        file.finish(Taken(0, is_cut=False))
+                    start.wait()
+                    return publish(spool, piece, f"attempt {at}", path)
+
+            won = list(pool.map(attempt, range(8)))
+            assert won.count(True) == 1
+            with spool.open(piece) as path:
+                assert attempt_of(path) == f"attempt {won.index(True)}"
