@@ -4,8 +4,8 @@ Owns no state. Called around steps that may be repeated: asking for counts, taki
 
 Only what time can mend is tried again: no connection, a lost one, no answer, a connection that the broker closed
 because it stops (320), a stream that its node has not opened yet; and a refused login where the password is in a file,
-which is read again each time: a password that is rotated reaches the broker and the file one after the other. A queue that does not exist and everything else is
-raised at once.
+which is read again each time: a password that is rotated reaches the broker and the file one after the other. A queue
+that does not exist and everything else is raised at once.
 """
 
 from __future__ import annotations
