@@ -163,6 +163,8 @@ class Serving:
                 self._send(group[0], backlog, run)
                 if taken == credit < ready_count:
                     consumers.block_sole()
+                    if backlog.has_expiries:
+                        self._head()  # another message is the head now: its deadline counts
                     return
             else:
                 self._deal(group[:width], backlog, run)

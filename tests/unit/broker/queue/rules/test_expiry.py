@@ -92,6 +92,28 @@ def test_what_had_expired_behind_a_head_that_is_dropped_goes_too():
     assert bench.queue.ready_count == 1
 
 
+@pytest.mark.parametrize(("mode", "queue_mode"), MODES)
+@pytest.mark.parametrize("has_second", [False, True])
+def test_what_stays_behind_a_full_consumer_expires(mode, queue_mode, has_second):
+    """What the consumer has taken had no deadline, or a later one: the timer is set for what is the head then."""
+    bench = QueueBench(mode=mode, queue_mode=queue_mode, dead_letter_exchange="")
+    bench.publish(
+        message(b"taken"),
+        message(b"taken too", expiration="60000"),
+        message(b"goes", expiration="1000"),
+        message(b"goes as well", expiration="1000"),
+    )
+    bench.run()
+    inboxes = [bench.consume(prefetch_count=1)] if has_second else []
+    inboxes.append(bench.consume(tag="last", prefetch_count=1 if has_second else 2))
+    bench.run()
+    assert sum(len(each.got) for each in inboxes) == 2
+    bench.scheduler.advance(1001)
+    bench.run()
+    assert bench.dead == [("expired", b"goes"), ("expired", b"goes as well")]
+    assert bench.queue.ready_count == 0
+
+
 def test_the_smaller_of_both_ttls():
     bench = QueueBench(mode="cached", message_ttl_ms=100)
     bench.publish(message(b"own", expiration="50"))
