@@ -24,7 +24,7 @@ import functools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import groupby, islice, repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -39,7 +39,7 @@ from burrowmq.protocol.client.events import (
     ReplyReceived,
 )
 from burrowmq.protocol.codec import Message, body_bytes
-from burrowmq.protocol.constants import ReplyCode
+from burrowmq.protocol.constants import PERSISTENT, ReplyCode
 
 if TYPE_CHECKING:
     from burrowmq.broker.imports.journal import Journal
@@ -255,6 +255,10 @@ def stored_of(batch: bytes, persistent_count: int) -> int:
     return len(batch) // SIZE
 
 
+def _is_persistent(message: Message) -> bool:
+    return bool(message.flags & PERSISTENT)
+
+
 class Move:
     """That of one queue, over one link."""
 
@@ -431,11 +435,17 @@ class Move:
             if (queue.persistent_count, _next_number(queue)) == (base, number):
                 break
             await in_thread(journal.take_back)  # somebody uses the queue here meanwhile
-        flags = functools.reduce(or_, [message.flags for message in messages])
-        outcome = queue.publish(messages, flags, body_bytes(messages))
+        refused = 0
+        # A queue takes a run to be of one kind, by its flags; between two of them nobody else has a turn.
+        for _, some in groupby(messages, _is_persistent):
+            run = list(some)
+            flags = functools.reduce(or_, [message.flags for message in run])
+            outcome = queue.publish(run, flags, body_bytes(run))
+            if isinstance(outcome, Rejected):
+                refused += len(outcome.indexes)
         await self._here.commit()
-        if isinstance(outcome, Rejected):
-            raise Failed(f"the queue here refuses {len(outcome.indexes)} messages: is it full?")
+        if refused:
+            raise Failed(f"the queue here refuses {refused} messages: is it full?")
         await in_thread(functools.partial(journal.stored, self._kind.run))
         self._row.moved = journal.count
         self._row.here = queue.ready_count + queue.unacked_count

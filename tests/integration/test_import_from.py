@@ -124,6 +124,24 @@ def test_messages_come_as_they_were(two: Two) -> None:
     assert not (two.ours.data_dir / "import").exists() or not any((two.ours.data_dir / "import").iterdir())  # fmt: skip
 
 
+def test_persistent_and_transient_messages_of_one_queue_stay_what_they_are(two: Two) -> None:
+    """In one batch; the node looks after each turn that its counts are right."""
+    found = channel(two.there)
+    found.queue_declare("q", durable=True)
+    modes = [2, 1, 2, 1, 1, 2]
+    found.tx_select()
+    for mode in modes:
+        found.basic_publish("", "q", b"m", BasicProperties(delivery_mode=mode))
+    found.tx_commit()
+    found.connection.close()
+    assert two.rows()["q"]["moved"] == len(modes)
+    (row,) = http(two.ours.management_port, "GET", "queues?columns=messages,messages_persistent")
+    assert (row["messages"], row["messages_persistent"]) == (6, 3)
+    two.ours.kill()
+    two.ours.start()
+    assert [found.delivery_mode for _, found, _ in drained(two.ours, "q")] == [2, 2, 2]
+
+
 def test_some_queues_and_a_dry_run(two: Two) -> None:
     publish(two.there, "orders.1", b"1")
     publish(two.there, "other", b"2")
