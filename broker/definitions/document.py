@@ -125,7 +125,7 @@ def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: 
     except WeakPassword as error:
         raise ImportRefused(f"credential_validation_failed: {error}{_place(entry)}") from error
     except BadPattern as error:
-        raise ImportRefused(["invalid_regexp", str(error)]) from error
+        raise ImportRefused(["invalid_regexp", f"{error}{_place(entry)}"]) from error
     except MalformedTable as error:
         raise ImportRefused(f"{error}{_place(entry)}") from error
 
@@ -142,7 +142,7 @@ def _entries(document: Entry, section: str) -> Iterator[Entry]:
 
 def _place(entry: Entry) -> str:
     """Where in the document, as RabbitMQ appends it to a refusal."""
-    parts = [entry.get("vhost"), entry.get("component"), entry.get("name")]
+    parts = [entry.get(key) for key in ("vhost", "component", "user", "name")]
     return f" ({'/'.join(str(part) for part in parts if part is not None)})"
 
 

@@ -110,6 +110,7 @@ class Job:
         self._batch = min(BATCH, max(1, int(wish.rate / AT_ONCE))) if wish.rate else BATCH
         self._links: set[Link] = set()
         self._losses = 0
+        self._reached: set[str] = set()
         self._done_at: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -198,6 +199,11 @@ class Job:
                 if self._is_stopping:
                     row.state = "stopped"
                     raise Stopped from error
+                is_first = row.vhost not in self._reached and not self._losses
+                if is_first and isinstance(error, CannotConnect):
+                    # It never worked: a wrong address, password or certificate does not mend itself.
+                    row.state, row.reason = "failed", str(error)
+                    return
                 self._losses += 1
                 self._was_down |= isinstance(error, CannotConnect)
                 row.state, row.reason = "waiting", str(error)
@@ -224,6 +230,7 @@ class Job:
             target = replace(self.wish.target, vhost=row.vhost)
             link = await open_link(self._world.opener, target, inbox, f"import of {row.name}")
             self._links.add(link)
+            self._reached.add(row.vhost)
             kind = Kind(
                 is_copy=self.wish.is_copy,
                 is_quiet=self.wish.is_quiet,

@@ -341,6 +341,19 @@ def test_who_consumes_there_is_waited_for(two: Two) -> None:
     assert len(drained(two.ours, "q")) == 2
 
 
+def test_who_was_never_reached_is_not_waited_for(two: Two) -> None:
+    publish(two.there, "q", b"x")
+    body = {
+        "uri": f"amqp://guest:wrong@127.0.0.1:{two.there.amqp_port}",
+        "queues": [{"vhost": "/", "name": "q"}],
+    }
+    publish(two.ours, "q")
+    http(two.ours.management_port, "POST", "burrowmq/import", body)
+    wait_for(two, lambda told: told["state"] == "failed")
+    assert "ACCESS_REFUSED" in asked(two)["queues"][0]["reason"]
+    assert two.rows()["q"]["moved"] == 1
+
+
 def test_what_the_queue_here_refuses_is_said(two: Two) -> None:
     publish(two.there, "q", *[b"x"] * 10)
     publish(two.ours, "q", **{"x-max-length": 3, "x-overflow": "reject-publish"})

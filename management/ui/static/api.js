@@ -103,15 +103,17 @@ export function usePolled(path, seconds, isPaused, seldom = "") {
 }
 
 // What a page shows: the answer to its question. Until there is one, `data` is the last one of the same page, so that
-// nothing jumps; it also stays while the node is away, and when what it is about is gone. A refused question has none.
-// The frame is told how old it is. `error` is what the page has to say; that the node is away is the frame's to say.
+// nothing jumps; it also stays while the node is away, and when what it is about is gone.
+// That it is gone stays as well. A refused question has none. The frame is told how old it is. `error` is what the page has to say; that the node is away is the frame's to say.
 export function usePage({isPaused, setSeen}, path, seconds, seldom) {
   const {data, error, at, refresh} = usePolled(path, seconds, isPaused, seldom);
   const last = useRef(null);
+  const gone = useRef(null);
   if (data) last.current = data;
+  if (data || error?.status) gone.current = error?.status === 404 ? path : null;
   const isRefused = Boolean(error?.status) && error.status !== 404;
   const shown = data ?? (isRefused ? null : last.current);
-  const isAway = error !== null && error.status === undefined && shown !== null;
+  const isAway = error !== null && error.status === undefined && (shown !== null || gone.current === path);
   useEffect(() => setSeen({at, isAway}), [at, isAway]);
-  return {data: shown, answer: data, error: isAway ? null : error, isGone: error?.status === 404, at, refresh};
+  return {data: shown, answer: data, error: isAway ? null : error, isGone: error !== null && gone.current === path, at, refresh};
 }

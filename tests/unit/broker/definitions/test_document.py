@@ -171,6 +171,15 @@ def test_into_one_vhost() -> None:
         ),
         ({"exchanges": [{"name": "z", "vhost": "/", "type": "x"}]}, "unknown exchange type 'x'"),
         ({"queues": 5}, "queues must be a list"),
+        (
+            {
+                "users": [{"name": "u", "password_hash": ""}],
+                "permissions": [
+                    {"vhost": "/", "user": "u", "configure": "", "write": "", "read": "a++"}
+                ],
+            },
+            ["invalid_regexp", "possessive repeats are not supported (//u)"],
+        ),
         ({"queues": [5]}, "queues must be a list of objects"),
         ({"queues": [{"vhost": "/"}]}, ["key_missing", "name"]),
     ],

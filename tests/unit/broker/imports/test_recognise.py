@@ -146,3 +146,21 @@ def test_frames_and_channels_make_no_difference() -> None:
     assert not digest(build(one.address, Properties(), b"y"))[-1] & 1
     elsewhere = build(join_address(b"x", b"l"), Properties(delivery_mode=2), b"y" * 300_000)
     assert digest(elsewhere) != digest(one)
+
+
+def test_what_a_quorum_queue_counts_makes_no_other_message() -> None:
+    address = join_address(b"", b"q")
+    for headers in (None, {"a": 1}):
+        once = build(address, Properties(headers=headers, delivery_mode=2), b"body")
+        again = {**(headers or {}), "x-delivery-count": 1}
+        assert digest(
+            build(address, Properties(headers=again, delivery_mode=2), b"body")
+        ) == digest(once)
+    other = build(
+        address, Properties(headers={"a": 2, "x-delivery-count": 1}, delivery_mode=2), b"body"
+    )
+    assert digest(other) != digest(once)
+    in_the_body = build(address, Properties(delivery_mode=2), b"x-delivery-count")
+    assert digest(in_the_body) != digest(
+        build(address, Properties(delivery_mode=2), b"x-delivery-counu")
+    )
