@@ -243,7 +243,7 @@ def process(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FaultyNo
     (tmp_path / "faults").write_text("[]")
     found = FaultyNode(
         tmp_path / "data",
-        {"failed_logins.delay": "0"},
+        {"failed_logins.delay": "0", "store_commit_log": "off"},
         environment={"FAULTS": str(tmp_path / "faults")},
         program=(sys.executable, "-m", "tests.support.faulty_node"),
         is_verified=STATES[request.node.callspec.params["title"]].arrange is not many,
