@@ -180,7 +180,9 @@ def _connections(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
 def _connection(session: Session, rates: Rates) -> Iterator[Sampled]:
     """A connection and its channels."""
     wire = session.wire
-    octets = None if wire is None else (wire.bytes_received, wire.bytes_sent)
+    octets = None
+    if wire is not None and not wire.pauses:  # what waits was read already, and is counted when nothing moves
+        octets = wire.bytes_received, wire.bytes_sent
     vhost = None if session.entered is None else session.entered.vhost
     found = NOTHING[: -len(OCTETS)]
     known: list[Hashable] = []
@@ -193,7 +195,7 @@ def _connection(session: Session, rates: Rates) -> Iterator[Sampled]:
     if vhost is not None:
         key = keys.connection_key(session.name)
         known.append(key)
-        moved = octets or (0, 0)
+        moved = (0, 0) if wire is None else (wire.bytes_received, wire.bytes_sent)
         rates.still.note(session, Seen(octets, tuple(known), vhost, (*found, *moved)))
         yield kinds.CONNECTION, key, moved
 

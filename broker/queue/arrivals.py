@@ -98,9 +98,12 @@ class Arrivals:
         deadlines = expiry.deadlines(messages, flags)
         if deadlines is None or not expiry.is_any_due(deadlines):
             return self._by_level(messages, flags, size, deadlines)
-        outcome = 0
+        outcome = ACCEPTED
         for message, due in zip(messages, deadlines, strict=True):
-            if not expiry.discard_on_arrival(message, due):
+            if expiry.discard_on_arrival(message, due):
+                if expiry.keeps_dead_letters and self._is_durable and flags & PERSISTENT:
+                    outcome |= PENDING  # its copies may have to reach the disk
+            else:
                 outcome |= self._by_level([message], flags, message.size, [due])
         return outcome
 

@@ -74,13 +74,16 @@ class Shovels:
         worker = self.workers.pop(key, None)
         if worker is not None:
             worker.end()
-            task = asyncio.get_running_loop().create_task(self._leave(key, worker))
-            self.leaving[key] = worker, task
+            before = self.leaving.get(key)
+            ends = self._leave(key, worker, None if before is None else before[1])
+            self.leaving[key] = worker, asyncio.get_running_loop().create_task(ends)
 
-    async def _leave(self, key: Key, worker: Worker) -> None:
-        """Wait for the end of one that is gone: who takes its name waits for it, too."""
+    async def _leave(self, key: Key, worker: Worker, before: asyncio.Task[None] | None) -> None:
+        """Wait for the end of one that is gone, and of the one before it: who takes its name waits for it, too."""
         try:
             await worker.stop()
+            if before is not None:
+                await before
         finally:
             if self._leaving_worker(key) is worker:
                 del self.leaving[key]

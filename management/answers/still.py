@@ -2,7 +2,8 @@
 
 A client that keeps its connection open and does nothing would cost as much to be sampled as one that works: five
 thousand of them 60 ms every five seconds, ten times what their heartbeats cost. Whatever is counted on a channel moves
-octets in the same turn: it was read before, or is written at its end.
+octets in the same turn: it was read before, or is written at its end. What is not, was read and waits, for an alarm or
+because the connection holds as much as it may: such a one is never still.
 
 State owned: of each connection its octets at the last sample, under which keys it and its channels are sampled, and
 what it adds to the figures of its virtual host; and the sums of that by virtual host. Kept by `answers.rates`, with

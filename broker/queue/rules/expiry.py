@@ -90,6 +90,11 @@ class Expiry:
         least = min(deadlines)
         return (least or min(filter(None, deadlines), default=now + 1)) <= now
 
+    @property
+    def keeps_dead_letters(self) -> bool:
+        """Whether what expires goes to an exchange."""
+        return not self._dead_letters.is_off
+
     def discard_on_arrival(self, message: Message, due: int) -> bool:
         """TTL 0: drop a message that is due and that no consumer takes at once; True when it is gone.
 

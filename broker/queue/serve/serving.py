@@ -161,7 +161,8 @@ class Serving:
             self._rate.note(taken, run.size)
             if credit > 0:
                 self._send(group[0], backlog, run)
-                if taken == credit < ready_count:
+                if taken == credit < ready_count and not group[0].no_ack:
+                    # Without acks nothing is used up of what its channel shares: then it goes on.
                     consumers.block_sole()
                     if backlog.has_expiries:
                         self._head()  # another message is the head now: its deadline counts

@@ -164,3 +164,27 @@ def test_connections_that_are_still_are_passed_over_and_yet_in_the_sample(
     row = rates.history.rows(keys.vhost_key("/"), range(25000, 25001))[0]
     assert row is not None
     assert row[kinds.VHOST.columns.index("recv_oct")] == counters["recv_oct"]
+
+
+def test_a_connection_whose_input_waited_is_read_once_more(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it counts then moves no octets: they had come before the last sample."""
+    waiting, *_ = [bench.connect(1, peer=replace(LOCAL, port=port)) for port in range(6)]
+    monkeypatch.setattr(kinds, "OBJECTS_MAX", 3)
+    rates = Rates()
+    sample(bench, rates, 0, 5)
+    waiting.pauses["alarm"] = 0.0
+    publish(waiting, "lazy", 10)
+    sample(bench, rates, 10)
+    waiting.pauses.clear()
+    waiting.session.channels[1].metrics.publish += 5
+    sample(bench, rates, 15)
+    row = rates.history.rows(keys.vhost_key("/"), range(15000, 15001))[0]
+    assert row is not None
+    assert row[kinds.VHOST.columns.index("publish")] == 22
+    waiting.session.channels[1].metrics.publish += 5
+    sample(bench, rates, 20)
+    row = rates.history.rows(keys.vhost_key("/"), range(20000, 20001))[0]
+    assert row is not None
+    assert row[kinds.VHOST.columns.index("publish")] == 22, "nothing waits, and it is still"

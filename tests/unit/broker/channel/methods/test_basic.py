@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pika import spec
+from pika import BasicProperties, spec
 
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S
 from tests.support.bench.broker import BrokerBench
@@ -395,3 +395,19 @@ def test_a_queue_deleted_while_the_next_one_waits():
     second.call(1, spec.Queue.Delete(queue="q"))
     bench.loop.advance(HANDOVER_S + 1)
     assert bodies(second.read()) == []
+
+
+@pytest.mark.parametrize("has_expiries", [False, True])
+def test_a_limit_of_the_channel_does_not_end_deliveries_that_nobody_acknowledges(has_expiries):
+    """They use nothing of it up, and so nothing would ever give it back."""
+    bench = BrokerBench()
+    client = bench.connect(1)
+    client.call(1, spec.Queue.Declare(queue="q"))
+    properties = BasicProperties(expiration="60000") if has_expiries else None
+    client.send(*[publish_bytes(1, "", "q", b"%d" % n, properties=properties) for n in range(50)])
+    client.call(1, spec.Basic.Qos(prefetch_count=5, global_qos=True))
+    client.send(method_bytes(1, spec.Basic.Consume(queue="q", consumer_tag="c", no_ack=True)))
+    bench.run()
+    got = [method.body for _, method in client.read() if isinstance(method, spec.Basic.Deliver)]
+    assert got == [b"%d" % n for n in range(50)]
+    assert bench.vhost.queues["q"].ready_count == 0

@@ -177,3 +177,17 @@ def test_a_commit_of_what_need_not_last_is_answered_at_once_unless_it_acknowledg
     assert client.call(1, spec.Tx.Commit()) == []
     bench.commit()
     assert client.names() == ["Tx.CommitOk"]
+
+
+def test_a_commit_waits_for_the_dead_letter_of_what_expires_on_arrival():
+    bench = BrokerBench()
+    client = transactional(bench, durable=True)
+    arguments = {"x-message-ttl": 0, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
+    client.send(method_bytes(1, spec.Queue.Declare(queue="now", durable=True, arguments=arguments)))
+    bench.commit()
+    client.read()
+    client.send(publish_bytes(1, "", "now", b"1", properties=BasicProperties(delivery_mode=2)))
+    assert client.call(1, spec.Tx.Commit()) == []
+    assert bench.vhost.queues["q"].ready_count == 1
+    bench.commit()
+    assert client.names() == ["Tx.CommitOk"]
