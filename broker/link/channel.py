@@ -164,7 +164,7 @@ class LinkChannel:
                 self.is_blocked = False
                 self._sink.may_write(self)
             elif isinstance(event, ConnectionEnded):
-                self._why = event.reply_text
+                self._why = self._why or event.reply_text
             elif not isinstance(event, Opened):
                 self._sink.arrived(self, event)
 

@@ -165,6 +165,19 @@ def test_the_next_of_several_uris_is_tried(world: ShovelBench) -> None:
     assert row["src_uri"] == world.remote
 
 
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_why_the_destination_closed_the_channel_on_the_way_is_said(
+    world: ShovelBench, is_remote: bool
+) -> None:
+    world.fill("a", b"1")
+    uri = world.remote if is_remote else "amqp://"
+    world.shovel(src_queue="a", dest_uri=uri, dest_exchange="none", reconnect_delay=60)
+    world.until(lambda: world.state() == "terminated")
+    (row,) = shovel_rows(world.bench.node)
+    assert row["reason"] == "destination: NOT_FOUND - no exchange 'none' in vhost '/'"
+    world.until(lambda: world.count("a") == 1)
+
+
 def test_without_a_delay_there_is_no_second_attempt_until_it_is_restarted(
     world: ShovelBench,
 ) -> None:
