@@ -18,7 +18,7 @@ PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/recor
 PACKAGES := $(wildcard protocol storage config cluster broker management offline embedded cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
 # Spark's side is a distribution of its own, made from the same tree.
 SPARK_DISTRIBUTION := distributions/pyspark-amqp
-LINTED := $(PACKAGES) burrowmq/__init__.py burrowmq/__main__.py $(wildcard bench examples tests scripts) setup.py
+LINTED := $(PACKAGES) $(wildcard burrowmq/*.py) $(wildcard bench examples tests scripts) setup.py
 
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --no-input
 PYTEST := $(PY) -m pytest -q

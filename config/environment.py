@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from burrowmq.config import units
 from burrowmq.config.sysctl import Setting
 from burrowmq.config.units import Reader
+from burrowmq.records import dataclass
 
 PREFIX = "RABBITMQ_"
 

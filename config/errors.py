@@ -8,7 +8,7 @@ Invariant: a problem never repeats the value of a key whose name says that it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from burrowmq.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ every source is reported together. Source: RabbitMQ's configuration guide and ra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from burrowmq.config import compose, environment
 from burrowmq.config.effective import Effective
@@ -19,6 +18,7 @@ from burrowmq.config.errors import ConfigError
 from burrowmq.config.reading import Reading
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.sysctl import Setting
+from burrowmq.records import dataclass
 
 COMMAND_LINE = "--set"
 

@@ -9,10 +9,10 @@ Invariant: a default is written in the file's own syntax and goes through the sa
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from burrowmq.config.units import Reader
+from burrowmq.records import dataclass
 
 T = TypeVar("T")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from burrowmq.config import units
 from burrowmq.config.option import Option, option
@@ -19,6 +18,7 @@ from burrowmq.config.seeding import NOTHING, SeedingConfig
 from burrowmq.config.store import AS_INSTALLED, StoreConfig
 from burrowmq.config.tls import NO_TLS, TlsConfig
 from burrowmq.config.units import Endpoint
+from burrowmq.records import dataclass
 
 MILLISECONDS_MAX = 2**31 - 1
 MAX_MESSAGE_SIZE = 512 * 1024 * 1024

@@ -9,11 +9,12 @@ Source: default_users, default_policies.operator and default_limits.vhosts of Ra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from burrowmq.config import units
 from burrowmq.config.option import Option
+from burrowmq.records import dataclass
 
 EVERYTHING = ".*"
 

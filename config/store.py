@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from burrowmq.config import units
 from burrowmq.config.option import option
+from burrowmq.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

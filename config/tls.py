@@ -14,10 +14,11 @@ import os
 import re
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from burrowmq.config import units
 from burrowmq.config.option import Option
+from burrowmq.records import dataclass
 
 OLD_VERSIONS = ("tlsv1.1", "tlsv1", "sslv3")
 """Names that RabbitMQ still takes; OpenSSL 3 does not offer them either."""

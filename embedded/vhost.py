@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from burrowmq.embedded.broker import Broker

@@ -8,13 +8,13 @@ Owns no state. Made by connection, handshake and channels; read by broker.sessio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from burrowmq.protocol.codec import AckRun, PublishRun
 from burrowmq.protocol.errors import AmqpError
 from burrowmq.protocol.methods import Method
 from burrowmq.protocol.table import FieldTable
+from burrowmq.records import dataclass
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ Source: AMQP 0-9-1 section 4.2.6.1.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
@@ -38,6 +37,7 @@ from burrowmq.protocol.table import (
     decode_table_at,
     encode_table,
 )
+from burrowmq.records import dataclass
 
 _SIZE: Final = Struct(">I")
 _HEADER: Final = Struct(">HHQH")

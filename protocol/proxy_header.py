@@ -29,7 +29,8 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from dataclasses import dataclass
+
+from burrowmq.records import dataclass
 
 LINE_MAX = 107
 BLOCK_MAX = 4096

@@ -12,9 +12,10 @@ even after a crash; after an unclean start they jump to the next index segment, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
+from burrowmq.records import dataclass
 from burrowmq.storage.names import QueueNames
 
 # The two message flags that the store reads or sets. They lie above the sixteen property bits of the content header;

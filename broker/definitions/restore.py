@@ -12,7 +12,6 @@ binding must not keep a broker down.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from burrowmq.broker.definitions import parameters
@@ -23,6 +22,7 @@ from burrowmq.broker.rules.parameter_rules import default_queue_type, user_limit
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.broker.words.resource import Row, row_key, unpack_arguments
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from burrowmq.broker.definitions.parameters import Parameters

@@ -9,7 +9,6 @@ Source: RabbitMQ 3.13's rabbit_db_vhost_defaults.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.rules.auth import Auth, Permission
@@ -17,6 +16,7 @@ from burrowmq.broker.rules.parameter_rules import make_policy, vhost_limits
 from burrowmq.broker.rules.pattern import Pattern, compile_pattern
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

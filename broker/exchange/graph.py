@@ -14,7 +14,7 @@ Sources: RabbitMQ's rabbit_exchange (assert_equivalence, delete), rabbit_binding
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.exchange import exchange_class
@@ -28,6 +28,7 @@ from burrowmq.broker.words.resource import (
     row_key,
 )
 from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

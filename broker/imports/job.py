@@ -18,7 +18,7 @@ import asyncio
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from zlib import crc32
@@ -27,6 +27,7 @@ from burrowmq.broker.imports.journal import Journal
 from burrowmq.broker.imports.move import BATCH, Failed, Inbox, Kind, Lost, Move, Row
 from burrowmq.broker.link.connect import CannotConnect, Opener, open_link
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from burrowmq.broker.link.link import Link

@@ -23,7 +23,6 @@ import asyncio
 import functools
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from itertools import groupby, islice, repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -40,6 +39,7 @@ from burrowmq.protocol.client.events import (
 )
 from burrowmq.protocol.codec import Message, body_bytes
 from burrowmq.protocol.constants import PERSISTENT, ReplyCode
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from burrowmq.broker.imports.journal import Journal

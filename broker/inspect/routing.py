@@ -12,7 +12,7 @@ moment of the question. Called by the UI's page of an exchange.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from burrowmq.broker.exchange.base import Exchange
@@ -27,6 +27,7 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.properties import Properties
 from burrowmq.protocol.table import FieldTable, type_name
+from burrowmq.records import dataclass
 
 ROWS_MAX = 200
 """Bindings of one exchange that are told of, of those that match and of those that do not; the rest are counted."""

@@ -13,7 +13,7 @@ import os
 import platform
 import ssl
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from burrowmq.broker.link.link import Link, LinkOwner
 from burrowmq.broker.link.local import LocalLink
@@ -26,6 +26,7 @@ from burrowmq.protocol.client.connection import ClientConnection, ClientOptions,
 from burrowmq.protocol.client.events import ClientEvent, ConnectionEnded, Opened
 from burrowmq.protocol.connection.sasl import NODE_MECHANISM
 from burrowmq.protocol.table import FieldTable, encode_table
+from burrowmq.records import dataclass
 
 
 class CannotConnect(Exception):

@@ -13,9 +13,10 @@ specifications; the answers of a live 3.10 node.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote
+
+from burrowmq.records import dataclass
 
 _URI: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"

@@ -12,9 +12,9 @@ import contextlib
 import os
 import resource
 import sys
-from dataclasses import dataclass
 
 from burrowmq.broker.machine import cgroups
+from burrowmq.records import dataclass
 
 RESERVED_FILES = 100
 # Listeners, the log, the database of definitions, the lock, the event loop's own, threads that sync a directory.

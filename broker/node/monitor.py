@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
@@ -22,6 +21,7 @@ from burrowmq.broker.machine.resources import Measurement, mib
 from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.turn.clock import Scheduler, Timer
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.records import dataclass
 
 FAST_DISK_BYTES_S = 250_000_000
 DISK_INTERVAL_MIN_S = 0.1

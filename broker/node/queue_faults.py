@@ -13,13 +13,13 @@ State owned: the faults, by queue and kind. Told by the engine on the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words.resource import describe
+from burrowmq.records import dataclass
 from burrowmq.storage.names import QueueNames
 
 # The kinds with which a queue goes on as before.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.collector import Collector, PythonCollector
@@ -21,6 +21,7 @@ from burrowmq.broker.turn.timeline import Timeline
 from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.codec import NAME as CODEC_NAME
+from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.recovery import DefinitionsAt
 from burrowmq.storage.engine import Engine

@@ -10,10 +10,10 @@ Source: RabbitMQ's rabbit_cert_info and rabbit_ssl; RFC 4514 for the escapes of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from burrowmq.broker.peer.der import Name
+from burrowmq.records import dataclass
 
 COMMON_NAME = "2.5.4.3"
 _SHORT_NAMES = {

@@ -9,10 +9,10 @@ Source: RabbitMQ's rabbit_ssl, rabbit_reader's ssl_* and peer_cert_* items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from burrowmq.broker.peer.certificate import Certificate
+from burrowmq.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

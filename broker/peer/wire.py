@@ -5,10 +5,10 @@ Declarations only. `broker.sockets.transport` implements `Wire` on asyncio; test
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from burrowmq.broker.peer.tls import TlsPeer
+from burrowmq.records import dataclass
 
 
 class Wire(Protocol):

@@ -7,13 +7,14 @@ above it by the two callables only: its dead letters by one, its wish to be dele
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.queue.rules.dead_letter import Death
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.protocol.codec import Message
+from burrowmq.records import dataclass
 from burrowmq.storage.engine import Engine
 
 

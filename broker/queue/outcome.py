@@ -5,7 +5,7 @@ The common answers are two ints that combine with `|` over the queues of a route
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from burrowmq.records import dataclass
 
 ACCEPTED = 0
 PENDING = 1

@@ -13,10 +13,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 from burrowmq.broker.report.log import make_logger
+from burrowmq.records import dataclass
 
 
 class CannotLog(Exception):

@@ -7,7 +7,7 @@ so that the node's totals never go back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from burrowmq.records import dataclass
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ Source: RabbitMQ's rabbit_access_control, rabbit_auth_backend_internal.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
@@ -24,6 +24,7 @@ from burrowmq.broker.rules.passwords import SALT_SIZE, SHA256, fits, hash_passwo
 from burrowmq.broker.rules.pattern import Pattern, compile_pattern
 from burrowmq.broker.words.resource import ResourceKind, describe, row_key
 from burrowmq.protocol.errors import AccessRefused
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

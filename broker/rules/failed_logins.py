@@ -18,7 +18,8 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+
+from burrowmq.records import dataclass
 
 ENTRIES_MAX = 10_000
 ADDRESS_FACTOR = 10

@@ -8,9 +8,8 @@ Source: RabbitMQ's rabbit_credential_validator and its three implementations (3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from burrowmq.broker.rules.pattern import compile_pattern
+from burrowmq.records import dataclass
 
 ANYTHING = "rabbit_credential_validator_accept_everything"
 LENGTH = "rabbit_credential_validator_min_password_length"

@@ -12,10 +12,11 @@ Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from burrowmq.broker.rules.pattern import Pattern, compile_pattern
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

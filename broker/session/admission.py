@@ -10,7 +10,6 @@ Source: rabbit_reader (auth_phase, connection.open), rabbit_access_control.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from burrowmq.broker.peer import certificate
 from burrowmq.broker.peer.wire import Peer
@@ -23,6 +22,7 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.connection.sasl import NODE_MECHANISM, credentials
 from burrowmq.protocol.errors import AmqpError, NotAllowed
 from burrowmq.protocol.events import LoginAttempt
+from burrowmq.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

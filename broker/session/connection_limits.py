@@ -10,10 +10,10 @@ Source: rabbit_reader, rabbit_channel, rabbit_vhost_limit, rabbit_auth_backend_i
 from __future__ import annotations
 
 from collections.abc import Collection, Sized
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.protocol.errors import NotAllowed
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from burrowmq.broker.rules.auth import User

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from burrowmq.broker.channel.channel import Channel
@@ -59,6 +58,7 @@ from burrowmq.protocol.events import (
     OpenRequested,
 )
 from burrowmq.protocol.methods import Basic, Connection, Method, method_name
+from burrowmq.records import dataclass
 from burrowmq.storage.engine import Engine
 
 SILENT_CLOSE_S = 3.0

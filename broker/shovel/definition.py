@@ -7,12 +7,13 @@ longer one counts. Source: rabbit_shovel_parameters:parse, rabbit_amqp091_shovel
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, cast
 
 from burrowmq.broker.link.uri import Target, parse
 from burrowmq.broker.shovel.rules import DEFAULT_VHOST, NEVER, QUEUE_LENGTH
 from burrowmq.protocol.table import FieldTable, from_json
+from burrowmq.records import dataclass
 
 AckMode = Literal["no-ack", "on-publish", "on-confirm"]
 PREFETCH_COUNT: Final = 1000

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from burrowmq.broker.link.connect import Opener
 from burrowmq.broker.link.uri import BadUri
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.shovel.definition import read
 from burrowmq.broker.shovel.worker import Worker
+from burrowmq.records import dataclass
 
 Key = tuple[str, str]
 

@@ -12,7 +12,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from burrowmq.broker.peer import tls
 from burrowmq.broker.peer.wire import Peer
@@ -23,6 +23,7 @@ from burrowmq.broker.sockets.pending import PendingSockets
 from burrowmq.broker.sockets.proxy_socket import PendingHeaders, ProxyOptions
 from burrowmq.broker.sockets.tls_socket import HandshakeOptions, PendingHandshakes
 from burrowmq.broker.sockets.transport import AmqpTransport
+from burrowmq.records import dataclass
 
 HANDSHAKES_MAX = 256
 """TLS handshakes in progress above which further sockets are closed; each may take up to its time limit."""

@@ -13,9 +13,10 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
+
+from burrowmq.records import dataclass
 
 MakeProtocol = Callable[[asyncio.Transport], asyncio.Protocol]
 

@@ -13,13 +13,13 @@ Source: RabbitMQ's rabbit_networking and rabbit_proxy_socket (a header is due wi
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, cast
 
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.sockets.listener import MakeProtocol
 from burrowmq.broker.sockets.pending import PendingSocket, PendingSockets
 from burrowmq.protocol.proxy_header import BadProxyHeader, ProxyHeader, read_proxy_header
+from burrowmq.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

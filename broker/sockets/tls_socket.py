@@ -18,11 +18,11 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.sockets.pending import PendingSocket, PendingSockets
+from burrowmq.records import dataclass
 
 STEPS_PER_TURN = 8
 UNREAD_MAX = 128 * 1024

@@ -21,7 +21,6 @@ Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -53,6 +52,7 @@ from burrowmq.broker.words.sorted_names import SortedNames
 from burrowmq.protocol.codec import look_up_by_headers, look_up_by_ring, split_address
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
 from burrowmq.protocol.properties import decode
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

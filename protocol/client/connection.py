@@ -19,7 +19,7 @@ amqp_client, whose choices at tune these are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, cast
 
 from burrowmq.protocol import methods
@@ -43,6 +43,7 @@ from burrowmq.protocol.constants import (
 )
 from burrowmq.protocol.errors import AmqpError
 from burrowmq.protocol.table import FieldTable
+from burrowmq.records import dataclass
 
 CAPABILITIES: Final[FieldTable] = dict.fromkeys(
     (

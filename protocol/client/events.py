@@ -5,11 +5,11 @@ Owns no state. Made by codec and connection; read by whoever owns the connection
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.methods import Method
+from burrowmq.records import dataclass
 
 
 @dataclass(slots=True)

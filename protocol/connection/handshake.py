@@ -13,7 +13,7 @@ event, nothing more is taken (ServerConnection waits). Source: RabbitMQ's rabbit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from burrowmq.protocol import methods
@@ -21,6 +21,7 @@ from burrowmq.protocol.constants import FRAME_MIN_SIZE, PROTOCOL_HEADER, ReplyCo
 from burrowmq.protocol.errors import ChannelError
 from burrowmq.protocol.events import Disconnect, Event, LoginAttempt, OpenRequested
 from burrowmq.protocol.table import FieldTable
+from burrowmq.records import dataclass
 
 SILENT_DROP_DELAY_S: Final = 3.0
 _ACCEPTED_HEADERS: Final = (PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09")

@@ -11,11 +11,11 @@ Source: RFC 4616; RabbitMQ's rabbit_auth_mechanism_plain and rabbit_auth_mechani
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from burrowmq.protocol.errors import MalformedMethod
 from burrowmq.protocol.table import FieldValue, MalformedTable, decode_table_body
+from burrowmq.records import dataclass
 
 NODE_MECHANISM: Final = "BURROWMQ-NODE"
 """What a node's links into itself log in with: a user's name, or none for the node's own rights. Offered to nobody

@@ -25,9 +25,10 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+from burrowmq.records import dataclass
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext
 from burrowmq.storage.directory.terms import STORE_FILE, recorded_text, replace_file
 from burrowmq.storage.errors import StorageError, error_text

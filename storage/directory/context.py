@@ -18,8 +18,9 @@ deleted queue's directory is durably gone before another of the same name is mad
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments

@@ -16,9 +16,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage import record
 from burrowmq.storage.errors import StorageError, error_text
 from burrowmq.storage.files.cache import write_error

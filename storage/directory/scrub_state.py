@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.types import ScrubPass
 

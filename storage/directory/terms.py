@@ -16,10 +16,10 @@ import json
 import secrets
 import struct
 import zlib
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import cast
 
+from burrowmq.records import dataclass
 from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat, WriteFailed
 from burrowmq.storage.files.cache import parent_of, write_error
 from burrowmq.storage.files.filesystem import FileSystem

@@ -6,8 +6,9 @@ and `scrub_renewed` by the reader thread, all others by the disk thread. Read by
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from burrowmq.records import dataclass
 from burrowmq.storage.disk.histogram import (
     COMMIT_EDGES_BYTES,
     SYNC_EDGES_S,

@@ -9,9 +9,10 @@ changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage.loop.staged_commit import (
     Ack,
     AckMany,

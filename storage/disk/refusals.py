@@ -20,9 +20,10 @@ disk thread under the lock of `storage.disk.jobs`; the reader thread asks `why_u
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.elision import QueueChanges, RunToWrite
 from burrowmq.storage.disk.rescue import Run

@@ -16,11 +16,11 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
+from burrowmq.records import dataclass
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, SyncFailed
 from burrowmq.storage.files.cache import as_storage_errors

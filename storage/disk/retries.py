@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import dataclass
 from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage.loop.staged_commit import ReadRequest
 
 FIRST_PAUSE_S: Final = 0.1

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory import scrub_state
 from burrowmq.storage.directory.context import StoreContext

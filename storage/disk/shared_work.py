@@ -9,10 +9,11 @@ one commit is appended once, and has a reference for each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.types import StoredMessage
 

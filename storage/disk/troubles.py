@@ -9,9 +9,9 @@ with an empty reason, when it ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.errors import StorageError, with_way_out
 

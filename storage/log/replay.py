@@ -12,8 +12,9 @@ whatever reads one. Changes nothing.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from burrowmq.records import dataclass
 from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.log import records

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
+from burrowmq.records import dataclass
 from burrowmq.storage.errors import DirectoryFailed, ReadFailed, WriteFailed, error_text
 from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 
+from burrowmq.records import dataclass
 from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.loop.staged_commit import ReadRequest

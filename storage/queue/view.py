@@ -11,9 +11,10 @@ Invariant: what is found wrong in a view is a suspicion. Whoever acts on it look
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from burrowmq.records import dataclass
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.record import EntryColumns
 

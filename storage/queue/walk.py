@@ -10,8 +10,9 @@ if its store file is there; of several store files of a segment the one that the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from burrowmq.records import dataclass
 from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.found import FoundSegment

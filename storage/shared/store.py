@@ -24,9 +24,9 @@ rabbit_msg_store is the model, with handles in place of ids.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from burrowmq.records import dataclass
 from burrowmq.storage import record
 from burrowmq.storage.errors import StorageError, StoreClosed, SyncFailed, error_text
 from burrowmq.storage.files.cache import write_error

@@ -15,7 +15,6 @@ Source: RabbitMQ's rabbit_dead_letter and the dead-letter exchange guide; 3.13 h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from burrowmq.broker.queue.rules.settings import Settings
@@ -34,6 +33,7 @@ from burrowmq.protocol.table import (
     encode_table,
     encode_value,
 )
+from burrowmq.records import dataclass
 
 SHORTSTR_MAX = 255
 _TABLE_HEAD = len(encode_table({}))

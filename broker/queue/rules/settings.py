@@ -13,12 +13,13 @@ Source: RabbitMQ's rabbit_amqqueue:declare_args, check_arguments, assert_args_eq
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
 from burrowmq.broker.words.resource import check_same_argument, describe
 from burrowmq.protocol import table
 from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ the parser knows of flags.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from burrowmq.records import dataclass
 
 MAX_CODE_POINT = 0x10FFFF
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from burrowmq.records import dataclass
 from burrowmq.storage.errors import DiskFull
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File

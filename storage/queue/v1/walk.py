@@ -9,8 +9,9 @@ Invariants: a block counts only for the generation of the segment that it names;
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from burrowmq.records import dataclass
 from burrowmq.storage import record
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.directory import QueueDirectory

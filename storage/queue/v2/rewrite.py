@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
+from burrowmq.records import dataclass
 from burrowmq.storage.errors import (
     DirectoryFailed,
     ReadFailed,
