@@ -73,7 +73,7 @@ class Monitor:
         scheduler: Scheduler,
         reclaim: Reclaim,
         ram_share: RamShare,
-        intervals: Intervals = Intervals(),
+        intervals: Intervals = Intervals(),  # noqa: B008 - it cannot change
     ) -> None:
         self.limits = limits
         self.last = Measurement(rss_bytes=0, disk_free_bytes=None)

@@ -45,7 +45,7 @@ class Admission:
         limits: NodeLimits,
         metrics: NodeMetrics,
         observer: Observer,
-        certificate_name: CertificateName = CertificateName(),
+        certificate_name: CertificateName = CertificateName(),  # noqa: B008 - it cannot change
     ) -> None:
         self._certificate_name = certificate_name
         self._auth = auth
