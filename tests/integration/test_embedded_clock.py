@@ -5,6 +5,7 @@ Covers: embedded/clock.py, embedded/base.py, embedded/hosted_node.py, broker/nod
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,6 +15,7 @@ import pika
 import pytest
 
 from burrowmq.embedded import Broker, BrokerError
+from burrowmq.management import messages
 
 DAY_S = 86_400
 PERSISTENT = pika.DeliveryMode.Persistent
@@ -224,3 +226,34 @@ def test_a_thousand_queues_with_ttl_and_lease_over_a_month(broker: Broker, chann
     broker.clock.advance(31 * DAY_S)
     assert time.monotonic() - began < 2  # the figure that counts is measured elsewhere
     assert not any(exists(broker, name) for name in names[::111])
+
+
+def test_what_came_in_the_same_turn_is_taken_in_before_time_passes() -> None:
+    """Else it would have no deadline yet, and stay in the first queue until the end of the move."""
+
+    async def main() -> list[int]:
+        async with Broker.serve(clock="manual") as broker:
+            node = broker._node
+            assert node is not None
+            vhost = node.running.vhosts["/"]
+
+            def declare_all() -> None:
+                with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+                    channel = connection.channel()
+                    for name, after in (("a", "b"), ("b", "c")):
+                        declare(
+                            channel,
+                            name,
+                            queue_mode="lazy",
+                            message_ttl=10_000,
+                            dead_letter_exchange="",
+                            dead_letter_routing_key=after,
+                        )
+                    declare(channel, "c")
+
+            await asyncio.to_thread(declare_all)
+            assert messages.publish(node.running, "/", "", "a", {"delivery_mode": 2}, b"x")
+            await broker.clock.advance(25)  # nothing has been awaited in between
+            return [vhost.queues[name].ready_count for name in "abc"]
+
+    assert asyncio.run(main()) == [0, 0, 1]
