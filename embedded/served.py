@@ -26,6 +26,15 @@ from burrowmq.embedded.left_over import LEFT
 T = TypeVar("T")
 
 
+def _check_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise BrokerError(
+            "serve() needs a running event loop of asyncio's kind, which trio's is not: use Broker(), in a thread"
+        ) from None
+
+
 class ServedBroker(BaseBroker):
     """A broker on the running loop; started by `await`, `start` or `async with`."""
 
@@ -44,6 +53,7 @@ class ServedBroker(BaseBroker):
 
     async def start(self) -> Self:
         """Start it; a port that the system chose stays the same from then on. Raises BrokerError."""
+        _check_loop()
         node = HostedNode(self._next_run(), has_own_loop=False)
         self._started(await node.start())
         self._node = node

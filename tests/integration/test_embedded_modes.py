@@ -190,6 +190,14 @@ def test_it_can_be_awaited_and_has_a_clock() -> None:
     asyncio.run(main())
 
 
+def test_without_a_loop_of_asyncio_it_says_so() -> None:
+    """As under trio: whatever runs a coroutine there has no loop that a socket could be given to."""
+    broker = Broker.serve()
+    with pytest.raises(BrokerError, match="needs a running event loop of asyncio's kind"):
+        broker.start().send(None)
+    assert not broker.is_running
+
+
 @LOOPS
 def test_one_whose_start_was_cancelled_leaves_nothing(
     make_loop: Callable[[], asyncio.AbstractEventLoop],
