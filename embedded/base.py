@@ -17,6 +17,7 @@ from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.settings import HOST, Ports, Settings, settings
 
 NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
+STOPPED = "the broker does not run any more: it was stopped, and is to be made anew"
 OTHER_PROCESS = (
     "the broker is in the process that started it; here, in a child that was forked, there is none"
 )
@@ -112,4 +113,4 @@ class BaseBroker:
         if self._pid != os.getpid():
             raise BrokerError(OTHER_PROCESS)
         if not self._is_running:
-            raise BrokerError(NOT_RUNNING)
+            raise BrokerError(STOPPED if self._has_ended else NOT_RUNNING)

@@ -232,7 +232,7 @@ def test_stop_twice_and_use_after_the_stop() -> None:
     broker.stop()
     broker.stop()
     for use in (lambda: broker.url, broker.restart, broker.kill):
-        with pytest.raises(BrokerError, match="does not run"):
+        with pytest.raises(BrokerError, match="does not run any more: it was stopped"):
             use()
     with pytest.raises(BrokerError, match="was stopped: make another one"):
         broker.start()
