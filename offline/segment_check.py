@@ -142,7 +142,11 @@ def _check_unsealed(
     report.notes.append("not sealed")
     if scan.end < len(data):
         report.notes.append(f"torn end of {len(data) - scan.end} B")
-    report.problems += [f"bad bytes {start}-{end - 1}" for start, end in scan.bad]
+    for start, end in scan.bad:
+        if start < scan.durable_end:
+            report.problems.append(f"bad bytes {start}-{end - 1}")
+        else:
+            report.notes.append(f"never durable: {start}-{end - 1}")
 
 
 def _check_header(report: FileReport, data: bytes, directory: StoreDirectory) -> None:

@@ -17,7 +17,8 @@ Record, little endian (HEADER_SIZE = 24 bytes, then meta, then body):
     20   4     CRC-32 (zlib's) over bytes 0-19, meta and body, started from the seed
 
 Meta of a message: u32 flags, u64 body octets of the message, then `address` as it came (flag 1 << 21: with
-field tables behind the routing key, see docs/formats). Body: `raw`.
+field tables behind the routing key, see docs/formats; flag 1 << 31, in the shared store and never given to who
+reads: what lies before it in its file was durable when it was written). Body: `raw`.
 The seed is the CRC of the store's identity, so that bytes of another store are never taken for
 ours; segment and slot inside the record do the same for bytes of another place.
 
@@ -41,6 +42,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from burrowmq.storage.record import _record_py
 from burrowmq.storage.record._record_py import (
     ENTRY_SIZE,
+    FOLLOWS_SYNC,
     HEADER_SIZE,
     LARGE_RECORD,
     MAGIC,
@@ -55,6 +57,7 @@ __all__ = [
     "ENTRY_NONE",
     "ENTRY_PRESENT",
     "ENTRY_SIZE",
+    "FOLLOWS_SYNC",
     "HEADER_SIZE",
     "LARGE_RECORD",
     "MAGIC",
@@ -75,6 +78,7 @@ __all__ = [
     "ranges_of",
     "scan",
     "seed_of",
+    "tell_of_sync",
     "unpack_index_entries",
     "unpack_many",
     "unpack_record",
@@ -224,6 +228,15 @@ def pack_records(
     LARGE_RECORD bytes unless that is the first: len(sizes) says how many were packed.
     """
     return _packer.pack_records(messages, first_slot, segment_no, seed, start, limit)
+
+
+def tell_of_sync(blob: bytes, size: int, seed: int) -> bytes:
+    """Have a blob's first record, of `size` bytes, say that what lies before it in its file is durable."""
+    whole = memoryview(blob)
+    head, flags = blob[:20], int.from_bytes(blob[24:28], "little") | FOLLOWS_SYNC
+    meta = flags.to_bytes(4, "little")
+    check = crc32(whole[28:size], crc32(meta, crc32(head, seed)))
+    return b"".join((head, check.to_bytes(4, "little"), meta, whole[28:]))
 
 
 def scan(buffer: Buffer, start: int, seed: int) -> Scan:

@@ -181,6 +181,8 @@ cdef enum:
     IN_STORE = 2
     PERSISTENT = 65536
 
+cdef uint32_t FOLLOWS_SYNC = 0x80000000  # as in _record_py
+
 cdef array _u32 = array("I")
 cdef array _u64 = array("Q")
 cdef array _i64 = array("q")
@@ -348,7 +350,7 @@ cdef tuple _tuple_of(const uint8_t* at, size_t size):
         PyBytes_FromStringAndSize(<const char*>at + HEADER + META, meta - META),
         PyBytes_FromStringAndSize(<const char*>at + HEADER + meta, size - HEADER - meta),
         burrow_get64(at + HEADER + 4),
-        burrow_get32(at + HEADER),
+        burrow_get32(at + HEADER) & ~FOLLOWS_SYNC,
     )
 
 

@@ -25,6 +25,8 @@ MAGIC = 0x51A5
 TYPE_MESSAGE = 1
 # A record of this size or more begins a blob of its own.
 LARGE_RECORD = 4_000_000
+# In a record's flags, and in no message's: what lies before it in its file was durable when it was written.
+FOLLOWS_SYNC = 1 << 31
 ENTRY_SIZE = 32
 # Of a run that `pack_stored` takes: fewer bytes than these, at most so many messages.
 STORED_BYTES = 16_384
@@ -119,7 +121,8 @@ def _unpack(
     meta_at = offset + HEADER_SIZE
     body_at = meta_at + found[2]
     flags, size = _META.unpack_from(view, meta_at)
-    return bytes(view[meta_at + META_FIXED : body_at]), bytes(view[body_at : found[3]]), size, flags
+    address, raw = bytes(view[meta_at + META_FIXED : body_at]), bytes(view[body_at : found[3]])
+    return address, raw, size, flags & ~FOLLOWS_SYNC
 
 
 def unpack_record(

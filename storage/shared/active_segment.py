@@ -7,6 +7,8 @@ so a start always knows which numbers were used. Called by the message store on 
 - A new segment's header and its name are durable before its first record.
 - A roll syncs the records itself before it writes the seal, in both confirm modes: a seal vouches for its records, and
   a whole segment un-synced is more than the store may hold.
+- The first record behind a sync of the file says that all before it is durable: a start tells by it what was damaged
+  since from what never reached the disk.
 - After a failed write the file ends where it did, or is not appended to any more. What the disk refused for another
   reason than want of room is written to another segment, once: who gives up then is every queue of a virtual host.
 - What was ended without a seal gets it at a clean stop, but for a file whose sync failed: no seal vouches for that one.
@@ -28,6 +30,7 @@ from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.shared.scan import ScanTerms
 from burrowmq.storage.shared.segment import (
     FILE_HEADER_SIZE,
+    FLAG_TELLS_SYNCS,
     SegmentFile,
     SegmentHeader,
     Table,
@@ -85,8 +88,15 @@ class ActiveSegment:
         terms = self._terms
         room = terms.size_limit - file.end
         blob, sizes = record.pack_records(
-            messages, slot, table.segment_no, terms.seed, position, min(room, _BLOB_LIMIT)
+            messages,
+            slot,
+            table.segment_no,
+            terms.seed,
+            position,
+            min(room, _BLOB_LIMIT),
         )
+        if slot and self._unsynced.is_durable_so_far(file):
+            blob = record.tell_of_sync(blob, sizes[0], terms.seed)
         self._unsynced.note(file, slot)
         self._write(file, blob)
         table.extend(sizes)
@@ -114,7 +124,7 @@ class ActiveSegment:
         number = self.next_segment_no
         self.next_segment_no += 1
         path = f"{terms.directory}/{file_name(number, 0)}"
-        header = SegmentHeader(number, 0, terms.size_limit, terms.identity, 0)
+        header = SegmentHeader(number, 0, terms.size_limit, terms.identity, FLAG_TELLS_SYNCS)
         try:
             handle = self._filesystem.create(path)
             handle.pwrite(pack_file_header(header), 0)

@@ -21,8 +21,8 @@ class StoreRecovery(NamedTuple):
     """What a start after an unclean stop found: handles that an index names and that have no record.
 
     `gone`: the record was removed before the stop; only the ack did not reach the disk. `torn`: the record did not
-    reach the disk, so it was never confirmed. `lost`: damaged. `quarantined`: how many pieces of bad bytes were
-    copied aside.
+    reach the disk, so it was never confirmed. `lost`: damaged after it was durable. `quarantined`: how many pieces
+    of bad bytes were copied aside.
     """
 
     gone: frozenset[int]
@@ -57,7 +57,7 @@ def open_with_snapshot(
     terms.store_index.open()
     opened = open_directory(filesystem, terms)
     tables = {table.segment_no: table for file in opened.files for table in file.tables}
-    if kept.tables.keys() & opened.scanned or not kept.tables.keys() <= tables.keys():
+    if kept.tables.keys() & opened.scanned.keys() or not kept.tables.keys() <= tables.keys():
         return None
     for segment_no, counts in kept.tables.items():
         table = tables[segment_no]
@@ -89,8 +89,14 @@ def open_with_tally(
             # A segment exists durably before its first handle does: only we can have deleted it.
             gone.update(base | slot for slot, count in enumerate(counts) if count)
             continue
-        damaged = lost if segment_no in opened.scanned else gone
+        durable = opened.scanned.get(segment_no)
         for slot in table.restore_slots(counts, refs.large_counts(segment_no)):
-            (torn if table.is_beyond(slot) else damaged).add(base | slot)
+            if table.is_beyond(slot):
+                reason = torn
+            elif durable is None:
+                reason = gone
+            else:
+                reason = lost if slot < durable else torn
+            reason.add(base | slot)
     recovery = StoreRecovery(frozenset(gone), frozenset(torn), frozenset(lost), opened.quarantined)
     return OpenedSegments(opened.files, highest + 1, opened.highest), recovery

@@ -8,6 +8,8 @@ A file without a valid seal is scanned. Bytes that are no record are skipped up 
 that fits: of this segment, with a higher slot and a right checksum. So damage costs the records
 that it touches and never what follows. Bad bytes between records are copied to the quarantine
 directory; those at the end of the file are a torn tail and are cut off. Then the file is sealed.
+Bad bytes between records are damage only when a record behind them says that what lies before it
+was durable: a power cut leaves any sectors of what was not synced, in the middle too.
 
 State: none. Called by `storage.shared.recovery` at a start. Invariants: nothing is written before
 all headers are checked, so that a refusal leaves every byte as it was; a record is never taken
@@ -21,11 +23,12 @@ from array import array
 from typing import Final, NamedTuple
 
 from burrowmq.storage import record
-from burrowmq.storage.errors import ForeignStore, LimitChanged
+from burrowmq.storage.errors import ForeignStore, LimitChanged, UnknownFormat
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.shared.index import StoreIndex
 from burrowmq.storage.shared.segment import (
     FILE_HEADER_SIZE,
+    FLAG_TELLS_SYNCS,
     SegmentFile,
     TableLayout,
     parse_file_header,
@@ -36,6 +39,9 @@ from burrowmq.storage.shared.segment import (
 # Magic, type and flags of a message record: what a search after damage looks for.
 _RESYNC: Final = struct.pack("<HBB", record.MAGIC, record.TYPE_MESSAGE, 0)
 _PLACE = struct.Struct("<IIII")
+_TOP_FLAGS: Final = record.HEADER_SIZE + 3  # the octet of a record with the highest flags
+_FOLLOWS_SYNC: Final = record.FOLLOWS_SYNC >> 24
+_ALL_SLOTS: Final = 1 << 32
 # Exchange, routing key, and what the broker hides behind them: no longer than a table of fields may be.
 _MAX_META: Final = record.META_FIXED + 2 * 256 + 4 + 128 * 1024
 
@@ -53,18 +59,23 @@ class ScanTerms(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """What a scan found in one file. `bad` are the places of bad bytes, (start, end), that lie before `end`."""
+    """What a scan found in one file. `bad` are the places of bad bytes, (start, end), that lie before `end`.
+
+    `durable_end`, `durable_slots`: what lies below was durable once.
+    """
 
     layouts: list[TableLayout]
     bad: list[tuple[int, int]]
     end: int
+    durable_end: int
+    durable_slots: int
 
 
 class Opened(NamedTuple):
     """The files that count, what was skipped in them, and the highest segment number seen."""
 
     files: list[SegmentFile]
-    scanned: frozenset[int]  # segment numbers without a seal
+    scanned: dict[int, int]  # segments without a seal: how many of their slots were durable once
     quarantined: int
     highest: int
 
@@ -82,13 +93,13 @@ def open_directory(filesystem: FileSystem, terms: ScanTerms) -> Opened:
         if name.endswith(".tmp"):
             filesystem.unlink(f"{terms.directory}/{name}")
     highest = -1
-    ranked: list[tuple[bool, int, SegmentFile, list[tuple[int, int]]]] = []
+    ranked: list[tuple[bool, int, SegmentFile, FileScan | None]] = []
     for (named, generation), name in found:
         path = f"{terms.directory}/{name}"
         number = numbers.get(name, named)
         file = SegmentFile(filesystem, path, number, generation)
-        bad = _load(filesystem, file, terms)
-        ranked.append((file.is_sealed or generation == 0, generation, file, bad))
+        scan = _load(filesystem, file, terms)
+        ranked.append((file.is_sealed or generation == 0, generation, file, scan))
         highest = max([highest, number, *(table.segment_no for table in file.tables)])
     ranked.sort(key=lambda entry: (entry[0], entry[1]))
     owner: dict[int, SegmentFile] = {}
@@ -101,34 +112,34 @@ def open_directory(filesystem: FileSystem, terms: ScanTerms) -> Opened:
 def _keep_owners(
     filesystem: FileSystem,
     terms: ScanTerms,
-    ranked: list[tuple[bool, int, SegmentFile, list[tuple[int, int]]]],
+    ranked: list[tuple[bool, int, SegmentFile, FileScan | None]],
     owner: dict[int, SegmentFile],
     highest: int,
 ) -> Opened:
     """Remove the files that count for nothing; repair and seal those without a seal."""
     files: list[SegmentFile] = []
-    scanned: set[int] = set()
+    scanned: dict[int, int] = {}
     quarantined = 0
     if terms.is_durable and len({id(file) for file in owner.values()}) < len(ranked):
         # What counts instead may have its name from a process that was killed before it synced it.
         filesystem.fsync_dir(terms.directory)
-    for _, _, file, bad in ranked:
+    for _, _, file, scan in ranked:
         for table in file.tables:
             if owner[table.segment_no] is not file:
                 table.discard()
         file.keep_tables([table for table in file.tables if owner[table.segment_no] is file])
-        if not file.is_sealed:
-            quarantined += len(bad)
-            _quarantine(filesystem, terms, file, bad)
+        if scan is not None:
+            quarantined += len(scan.bad)
+            _quarantine(filesystem, terms, file, scan.bad)
         if not file.tables:
             file.release()
             filesystem.unlink(file.path)
             continue
-        if not file.is_sealed:
-            scanned.update(table.segment_no for table in file.tables)
+        if scan is not None:
+            scanned.update((table.segment_no, scan.durable_slots) for table in file.tables)
             _seal_scanned(file, terms)
         files.append(file)
-    return Opened(files, frozenset(scanned), quarantined, highest)
+    return Opened(files, scanned, quarantined, highest)
 
 
 def _check_header(filesystem: FileSystem, path: str, terms: ScanTerms) -> int | None:
@@ -146,8 +157,8 @@ def _check_header(filesystem: FileSystem, path: str, terms: ScanTerms) -> int | 
     return header.segment_no
 
 
-def _load(filesystem: FileSystem, file: SegmentFile, terms: ScanTerms) -> list[tuple[int, int]]:
-    """Fill in a file's tables, from its seal or by a scan; gives the places of bad bytes that a scan found."""
+def _load(filesystem: FileSystem, file: SegmentFile, terms: ScanTerms) -> FileScan | None:
+    """Fill in a file's tables, from its seal or by a scan; gives what a scan found."""
     seed = terms.seed
     sealed = read_seal(file.file(), seed)
     if sealed is not None:
@@ -155,12 +166,12 @@ def _load(filesystem: FileSystem, file: SegmentFile, terms: ScanTerms) -> list[t
         tables = [terms.store_index.table(file, layout) for layout in layouts]
         file.found(tables, end, file.file().size(), is_sealed=True)
         file.release()
-        return []
+        return None
     expected = file.segment_no if file.generation == 0 else None
     scan = scan_records(filesystem.read_file(file.path), expected, seed)
     tables = [terms.store_index.table(file, layout) for layout in scan.layouts]
     file.found(tables, scan.end, scan.end, is_sealed=False)
-    return scan.bad
+    return scan
 
 
 def scan_records(data: bytes, expected: int | None, seed: int) -> FileScan:
@@ -169,7 +180,16 @@ def scan_records(data: bytes, expected: int | None, seed: int) -> FileScan:
     at: int | None = FILE_HEADER_SIZE
     while at is not None:
         at = walk.resync(walk.take(at))
-    return FileScan(walk.layouts(), walk.bad, walk.end)
+    durable = walk.durable if _tells_syncs(data) else (walk.end, _ALL_SLOTS)
+    return FileScan(walk.layouts(), walk.bad, walk.end, *durable)
+
+
+def _tells_syncs(data: bytes) -> bool:
+    try:
+        header = parse_file_header(data[:FILE_HEADER_SIZE])
+    except UnknownFormat:
+        return False
+    return header is not None and bool(header.flags & FLAG_TELLS_SYNCS)
 
 
 class _Walk:
@@ -183,6 +203,10 @@ class _Walk:
         self._found: dict[int, list[tuple[int, int, int]]] = {}
         self.bad: list[tuple[int, int]] = []
         self.end = FILE_HEADER_SIZE
+        self.durable = (
+            FILE_HEADER_SIZE,
+            0,
+        )  # end and slots, as the last record that follows a sync says
 
     def take(self, at: int) -> int:
         """Take the records from a place on; gives where the next one is not right."""
@@ -192,6 +216,8 @@ class _Walk:
                 return offset
             if offset > self.end:
                 self.bad.append((self.end, offset))
+            if self._data[offset + _TOP_FLAGS] & _FOLLOWS_SYNC:
+                self.durable = (offset, slot)
             self._last = (segment, slot)
             self._found.setdefault(segment, []).append((slot, offset, size))
             self.end = offset + size

@@ -12,7 +12,7 @@ docs/formats/segment.md:
     16   8     segment_size_limit in force when the file was made
     24   16    identity of the store
     40   8     0
-    48   4     flags: 1 compacted
+    48   4     flags: 1 compacted, 2 records tell of syncs
     52   8     0
     60   4     CRC-32 of bytes 0-59
     64         records (storage.record), then the seal
@@ -51,6 +51,7 @@ from burrowmq.storage.files.filesystem import File, FileSystem
 FILE_HEADER_SIZE: Final = 64
 TRAILER_SIZE: Final = 16
 FLAG_COMPACTED: Final = 1
+FLAG_TELLS_SYNCS: Final = 2  # the first record behind a sync says so (`record.FOLLOWS_SYNC`)
 # The slot in a handle, and an offset within a file, have 32 bits.
 MAX_FILE_SIZE: Final = 0xFFFF_FFFF
 

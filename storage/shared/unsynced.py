@@ -31,6 +31,10 @@ class Unsynced:
         """Bytes of records that a power cut could take."""
         return self._bytes if self._is_durable else 0
 
+    def is_durable_so_far(self, file: SegmentFile) -> bool:
+        """Tell whether everything that was written to the file is durable."""
+        return self._is_durable and file not in self._files
+
     def note(self, file: SegmentFile, slot: int) -> None:
         """Records are about to be written from this slot on."""
         self._files.setdefault(file, slot)

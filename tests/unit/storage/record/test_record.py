@@ -50,7 +50,7 @@ def make(count: int, rng: random.Random) -> list[FakeMessage]:
             rng.randbytes(rng.randint(2, 40)),
             rng.randbytes(rng.randint(0, 900)),
             rng.randrange(1 << 40),
-            rng.getrandbits(32),
+            rng.getrandbits(31),  # the highest flag belongs to the place and not to the message
         )
         for _ in range(count)
     ]
@@ -106,6 +106,19 @@ def test_round_trip(packer: ModuleType) -> None:
     assert packer.unpack_many(blob, offsets, 2, slots, SEED) == expected
     assert packer.unpack_many(memoryview(blob), list(offsets), 2, range(10, 210), SEED) == expected
     assert packer.unpack_record(blob, offsets[5], 2, 15, SEED) == expected[5]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_first_record_tells_that_it_follows_a_sync(packer: ModuleType, count: int) -> None:
+    messages = make(count, random.Random(4))
+    plain, sizes = packer.pack_records(messages, 5, 2, SEED, 0, 0)
+    marked = record.tell_of_sync(plain, sizes[0], SEED)
+    assert marked[27] == plain[27] | 0x80
+    assert (marked[:20], marked[24:27], marked[28:]) == (plain[:20], plain[24:27], plain[28:])
+    offsets, slots = packer.scan(marked, 0, SEED)[2], range(5, 5 + count)
+    expected = [message.record for message in messages]
+    assert packer.unpack_many(marked, offsets, 2, slots, SEED) == expected
+    assert packer.unpack_record(marked, 0, 2, 5, SEED) == expected[0]
 
 
 def test_without_a_check_only_the_place_counts(packer: ModuleType) -> None:
