@@ -19,7 +19,7 @@ disk thread under the lock of `storage.disk.jobs`; the reader thread asks `why_u
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Final
 
@@ -46,6 +46,7 @@ class Refusal:
     queue: QueueDisk
     reason: str
     runs: list[RunToWrite] = field(default_factory=list)  # owed, in order; each of one segment
+    acked: set[int] = field(default_factory=set)  # of the first run: a part that is not to last
     failed: set[str] = field(default_factory=set)  # files whose sync failed
     in_files: list[Run] = field(default_factory=list)  # that those may have lost
     is_stuck: bool = False  # until the next start
@@ -145,19 +146,25 @@ class Refusals:
             )
 
     def settle(self, queue_id: int, changes: QueueChanges, dropped: list[int]) -> None:
-        """What was acked of what a queue is owed need not be written; `dropped` gets its references."""
+        """What was acked of what a queue is owed need not be written; `dropped` gets its references.
+
+        But for the first run: a write of it was refused, and may have got through all the same. The next start would
+        find its entries, so that it is written, and acked then.
+        """
         one = self._found.get(queue_id)
         if one is None or not one.runs:
             return
-        owed = QueueChanges(one.runs)
-        before = self.messages_of(one.runs)
+        first, rest = one.runs[0], one.runs[1:]
+        one.acked.update(_settled(first, changes))
+        owed = QueueChanges(rest)
+        before = self.messages_of(rest)
         for ack in changes.acks:
             owed.ack(ack)
         owed.ack_seqs(changes.acked_seqs)
         if changes.discard_below:
             owed.discard(changes.discard_below)
-        one.runs = owed.runs
-        kept = {id(message) for message in self.messages_of(one.runs)}
+        one.runs = [first, *owed.runs]
+        kept = {id(message) for message in self.messages_of(owed.runs)}
         gone = [message for message in before if id(message) not in kept]
         dropped.extend(message.handle for message in gone if message.handle >= 0)
         self._weigh()
@@ -193,9 +200,20 @@ class Refusals:
         for one in self._found.values():
             raise WriteFailed(f"the disk refuses what is in memory: {one.reason}")
 
-    def written(self, one: Refusal) -> None:
-        """The first run that a queue is owed is in its files."""
-        one.in_files.append(one.runs.pop(0))
+    def written(self, queue_id: int, one: Refusal) -> list[int]:
+        """The first run that a queue is owed is in its files: its acks hold. Gives the references that these drop."""
+        run = one.runs.pop(0)
+        one.in_files.append(run)
+        dropped: list[int] = []
+        for seq in sorted(one.acked):
+            message = run.messages[seq - run.first_seq]
+            one.queue.ack(seq, seq, [message], dropped)
+        one.acked.clear()
+        withheld = self.withheld_drops(queue_id)
+        if withheld is None:
+            return dropped
+        withheld += dropped
+        return []
 
     def end(self, queue_id: int) -> list[tuple[int, Withheld]]:
         """All of it is durable, or the queue is gone. Gives the queues that were withheld for it alone."""
@@ -232,6 +250,17 @@ class Refusals:
 
     def _weigh(self) -> None:
         self.bytes = sum(_weight(run) for one in self._found.values() for run in one.runs)
+
+
+def _settled(run: RunToWrite, changes: QueueChanges) -> Iterator[int]:
+    """Give the sequence numbers of a run that a commit settles."""
+    first, end = run.first_seq, run.end_seq
+    for ack in changes.acks:
+        yield from range(max(first, ack.first_seq), min(end, ack.last_seq + 1))
+    for seq in changes.acked_seqs:
+        if first <= seq < end:
+            yield seq
+    yield from range(first, min(end, changes.discard_below))
 
 
 def _weight(run: RunToWrite) -> int:

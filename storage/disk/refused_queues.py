@@ -140,7 +140,7 @@ class RefusedQueues:
                         step()
                 while one.runs:
                     self._write(one.queue, one.runs[0], self.refusals.is_withheld(queue_id))
-                    self.refusals.written(one)
+                    self._drop(one.queue.vhost, self.refusals.written(queue_id, one))
             except DiskFull as error:
                 self.troubles.note(queue_id, WRITING, error)
             except StorageError as error:
@@ -163,6 +163,8 @@ class RefusedQueues:
         for source_id, withheld in self.refusals.end(queue_id):
             self.unflushed[source_id] = None
             self.troubles.end(source_id, ACKING)
-            vhost = withheld.queue.vhost
-            if withheld.dropped and self._context.has_vhost(vhost):
-                self._context.vhost(vhost).drop_refs(withheld.dropped)
+            self._drop(withheld.queue.vhost, withheld.dropped)
+
+    def _drop(self, vhost: str, references: list[int]) -> None:
+        if references and self._context.has_vhost(vhost):
+            self._context.vhost(vhost).drop_refs(references)

@@ -66,22 +66,38 @@ def test_a_commit_learns_which_of_its_queues_are_refused() -> None:
 def test_what_is_acked_is_not_owed_and_gives_its_references_back() -> None:
     setup = Setup()
     setup.refuse(1)
-    run = setup.keep(1, 0, 6)
-    setup.keep(1, 10, 4)
+    setup.keep(1, 30, 1)  # a write of this was refused
+    run = setup.keep(1, 40, 6)
+    setup.keep(1, 50, 4)
     for handle, message in enumerate(run.messages[:2], 70):
         message.handle = handle
     full = setup.refusals.bytes
     dropped: list[int] = []
-    setup.refusals.settle(1, QueueChanges(acks=[Ack(1, 1, 2, None)]), dropped)
-    assert (owed(setup, 1), dropped) == ([0, 3, 4, 5, 10, 11, 12, 13], [71])
-    setup.refusals.settle(1, QueueChanges(acked_seqs=[5, 11], discard_below=4), dropped)
-    assert (owed(setup, 1), dropped) == ([4, 10, 12, 13], [71, 70])
+    setup.refusals.settle(1, QueueChanges(acks=[Ack(1, 41, 42, None)]), dropped)
+    assert (owed(setup, 1), dropped) == ([30, 40, 43, 44, 45, 50, 51, 52, 53], [71])
+    setup.refusals.settle(1, QueueChanges(acked_seqs=[45, 51], discard_below=44), dropped)
+    assert (owed(setup, 1), dropped) == ([30, 44, 50, 52, 53], [71, 70])
     assert 0 < setup.refusals.bytes < full
-    setup.refusals.settle(2, QueueChanges(discard_below=9), dropped)
-    setup.keep(1, 20, 1).messages[0].handle = 99
+    setup.refusals.settle(2, QueueChanges(discard_below=49), dropped)
+    setup.keep(1, 60, 1).messages[0].handle = 99
     assert setup.refusals.forget(1) == [99]
     setup.refusals.end(1)
     assert (setup.refusals.bytes, setup.refusals.in_memory()) == (0, {})
+
+
+def test_what_was_refused_and_acked_is_written_since_it_may_be_there_and_its_acks_hold() -> None:
+    setup = Setup()
+    setup.refuse(1)
+    run = setup.keep(1, 0, 6)
+    dropped: list[int] = []
+    setup.refusals.settle(1, QueueChanges(acks=[Ack(1, 1, 2, None), Ack(1, 5, 9, None)]), dropped)
+    setup.refusals.settle(1, QueueChanges(acked_seqs=[4, 7], discard_below=1), dropped)
+    assert (owed(setup, 1), dropped) == ([0, 1, 2, 3, 4, 5], [])
+    ((_, one),) = setup.refusals.due()
+    one.queue.make()
+    one.queue.put(0, run.messages, None)
+    setup.refusals.written(1, one)
+    assert [seq for seq in range(6) if one.queue.is_live(seq)] == [3]
 
 
 def test_files_whose_sync_failed_cannot_be_read_until_they_are_written_anew() -> None:
@@ -109,7 +125,7 @@ def test_what_was_written_may_be_lost_until_it_is_synced() -> None:
     setup.refuse(1)
     setup.keep(1, 0, 2)
     ((_, one),) = setup.refusals.due()
-    setup.refusals.written(one)
+    assert setup.refusals.written(1, one) == []
     assert (one.runs, owed(setup, 1)) == ([], [0, 1])
 
 

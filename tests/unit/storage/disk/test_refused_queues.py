@@ -115,7 +115,7 @@ def test_a_queue_that_cannot_be_made_is_made_later(operation: str) -> None:
     assert two.after_kill(3) == list(range(6, 18))
 
 
-def test_what_is_acked_meanwhile_is_never_written() -> None:
+def test_what_is_acked_meanwhile_does_not_come_back() -> None:
     two = Two(size=LARGE)
     two.refuse("pwrite")
     two.publish()
@@ -127,6 +127,20 @@ def test_what_is_acked_meanwhile_is_never_written() -> None:
     two.check()
     two.side.jobs.idle()
     assert two.after_kill(1) == [3, 9, 11, 12, 13, 14, 15, 17]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_got_through_although_it_was_refused_does_not_come_back(version: int) -> None:
+    """The entries are whole in the index, and their messages in the shared store: the next start would believe them."""
+    two = Two(version, LARGE)
+    two.side.filesystem.fail("pwrite", errno.EIO, times=2, path_part=two.place, keep=1 << 20)
+    assert two.publish().refused == {1}
+    two.side.commit(Ack(1, 6, 9, None), AckMany(1, [11]))
+    two.heal()
+    assert two.side.read(1) == [*range(6), 10]
+    two.check()
+    two.side.jobs.idle()
+    assert two.after_kill(1, version) == [*range(6), 10]
 
 
 def test_a_deleted_queue_is_owed_nothing() -> None:
