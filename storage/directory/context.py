@@ -18,13 +18,14 @@ deleted queue's directory is durably gone before another of the same name is mad
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import field
 
 from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
-from burrowmq.storage.errors import SyncFailed
+from burrowmq.storage.errors import StorageError, SyncFailed
 from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
@@ -341,7 +342,8 @@ class StoreContext:
         self.cache.release()
         if self.log is not None:
             self.log.release()
-        self.definitions.close()
+        with suppress(StorageError):  # a clean stop has closed it, and said what it had to say
+            self.definitions.close()
 
     def is_dirty(self) -> bool:
         """Tell whether anything written is not durable yet."""

@@ -14,7 +14,8 @@ to the database and is synced there, so that nothing is left to a file whose syn
 done anew. Only if that fails is it an error, and the store ends.
 A start does the same with what an earlier process left there.
 
-Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
+Invariants: `commit` is atomic; after it returned, the rows survive a power cut. A log that was emptied or removed does
+not come back with one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from burrowmq.storage.errors import (
     WriteFailed,
     error_text,
 )
-from burrowmq.storage.files.cache import NO_ROOM, write_error
+from burrowmq.storage.files.cache import NO_ROOM, parent_of, write_error
 from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
 from burrowmq.storage.types import JsonValue
 
@@ -124,9 +125,20 @@ class SqliteDefinitionStore:
         committed behind them. Where it cannot be done now (a full disk), the first commit begins with it.
         """
         try:
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.Error:
+            self._checkpoint()
+        except (sqlite3.Error, OSError):
             self._is_suspect = True
+
+    def _checkpoint(self) -> None:
+        """Empty the write-ahead log into the database, and make that last. Raises sqlite3.Error or OSError.
+
+        SQLite does not sync a log that it has cut: after a power cut it would be there again, without what a sync that
+        failed had lost, and its old pages would count before the new ones of the database.
+        """
+        is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise sqlite3.OperationalError("somebody else has the database open")
+        self._sync(f"{self._path}-wal")
 
     def _check_format(self) -> None:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -196,9 +208,10 @@ class SqliteDefinitionStore:
         """Close, open, and empty the write-ahead log, whose last sync may have failed. Raises sqlite3.Error."""
         self._let_go()
         self._readable()
-        is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if is_busy:
-            raise sqlite3.OperationalError("somebody else has the database open")
+        try:
+            self._checkpoint()
+        except OSError as error:
+            raise sqlite3.OperationalError(str(error)) from error
         self._is_suspect = False
         self.reopened += 1
 
@@ -234,12 +247,15 @@ class SqliteDefinitionStore:
     def _sync_files(self) -> None:
         """Ask why a sync failed, which SQLite does not tell. Success means nothing. Raises OSError."""
         for path in (f"{self._path}-wal", self._path):
-            if self._filesystem.exists(path):
-                file = self._filesystem.open(path)
-                try:
-                    file.fdatasync()
-                finally:
-                    file.close()
+            self._sync(path)
+
+    def _sync(self, path: str) -> None:
+        if self._filesystem.exists(path):
+            file = self._filesystem.open(path)
+            try:
+                file.fdatasync()
+            finally:
+                file.close()
 
     def _commit(self, changes: list[DefinitionChange]) -> None:
         execute = self._connection.execute
@@ -268,6 +284,12 @@ class SqliteDefinitionStore:
             raise StorageError(f"definitions were not copied: {error}") from error
 
     def close(self) -> None:
-        """Checkpoint and close."""
+        """Checkpoint and close; SQLite removes its log. Raises WriteFailed where that may not last."""
+        if self._is_closed:
+            return
         self._is_closed = True
         self._connection.close()
+        try:
+            self._filesystem.fsync_dir(parent_of(self._path))
+        except OSError as error:
+            raise WriteFailed(error_text(error, self._path)) from error

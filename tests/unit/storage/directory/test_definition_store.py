@@ -7,13 +7,16 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
+from random import Random
 from typing import ClassVar
 
 import pytest
 
 from burrowmq.storage.directory.definition_store import FORMAT, SqliteDefinitionStore
 from burrowmq.storage.errors import DiskFull, StorageError, StoreRefused, with_way_out
+from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
+from tests.support.sqlite_disk import connect_on
 
 
 def test_rows_survive_closing(tmp_path: Path) -> None:
@@ -97,6 +100,31 @@ def test_a_log_that_cannot_be_emptied_is_emptied_before_the_first_commit(tmp_pat
     store.commit([("queue", "q", 1)])
     assert (store.reopened, store.load()) == (1, [("queue", "q", 1)])
     store.close()
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_log_that_lost_something_does_not_come_back_with_the_power(is_stopped: bool) -> None:
+    """A sync of it failed, and the process was killed: the next one reads what is in no file after a power cut."""
+    path = "/data/definitions.db"
+    for seed in range(8):
+        disk = MachineDisk()
+        disk.mkdir("/data")
+        disk.fsync_dir("/")
+        store = SqliteDefinitionStore(path, connect_on(disk), disk)
+        store.commit([("queue", "q", 1)])
+        disk.fail("fdatasync", errno.EIO, times=1000, path_part="-wal")
+        with pytest.raises(StorageError):
+            store.commit([("queue", "q", 2), ("queue", "r", "x" * 9000)])
+        disk = disk.process_killed()
+        if is_stopped:
+            disk.fail("fdatasync", errno.EIO, path_part="-wal")
+        store = SqliteDefinitionStore(path, connect_on(disk), disk)
+        rows = store.load()
+        if is_stopped:
+            store.close()
+        store = SqliteDefinitionStore(path, connect_on(found := disk.cut(Random(seed))), found)
+        assert store.load() == rows
+        store.close()
 
 
 def test_deleting_what_is_not_there_is_nothing(tmp_path: Path) -> None:
