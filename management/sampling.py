@@ -181,7 +181,9 @@ def _connection(session: Session, rates: Rates) -> Iterator[Sampled]:
     """A connection and its channels."""
     wire = session.wire
     octets = None
-    if wire is not None and not wire.pauses:  # what waits was read already, and is counted when nothing moves
+    if (
+        wire is not None and not wire.pauses
+    ):  # what waits was read already, and is counted when nothing moves
         octets = wire.bytes_received, wire.bytes_sent
     vhost = None if session.entered is None else session.entered.vhost
     found = NOTHING[: -len(OCTETS)]

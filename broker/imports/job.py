@@ -132,12 +132,14 @@ class Job:
     async def stop(self) -> None:
         """End between two batches."""
         self._is_stopping = True
+        grace = STOP_GRACE_S if self._links else 0.0  # without a link nothing is on its way
         for link in list(self._links):
             link.abort()
         if self._task is not None:
-            _, pending = await asyncio.wait({self._task}, timeout=STOP_GRACE_S)
-            if pending:
+            _, pending = await asyncio.wait({self._task}, timeout=grace)
+            if pending:  # a link that is being made, for one
                 self._task.cancel()
+                await asyncio.wait(pending)
 
     def cancel(self) -> None:
         """End as if the process were killed."""
