@@ -51,7 +51,7 @@ def modules_of(*folders: str) -> set[str]:
 def server_modules() -> set[str]:
     linked = [path.name for path in (ROOT / "burrowmq").iterdir() if path.is_symlink()]
     below = {f"burrowmq/{path}" for path in modules_of(*linked)}
-    return below | {"burrowmq/__init__.py", "burrowmq/__main__.py"}
+    return below | {f"burrowmq/{path.name}" for path in (ROOT / "burrowmq").glob("*.py")}
 
 
 def codec_parts() -> set[str]:
