@@ -15,8 +15,7 @@ import sys
 from collections import Counter
 from typing import NamedTuple
 
-PACKAGES = (
-    "burrowmq",
+SERVER = (
     "protocol",
     "storage",
     "config",
@@ -26,10 +25,9 @@ PACKAGES = (
     "offline",
     "embedded",
     "cli",
-    "pyspark_amqp",
-    "pyspark_amqp_jobs",
-    "pyspark_amqp_store",
 )
+SPARK = ("pyspark_amqp", "pyspark_amqp_jobs", "pyspark_amqp_store")
+PACKAGES = ("burrowmq", *SERVER, *SPARK)
 DOMAIN = re.compile(
     r"\b(node|queue|session|vhost|channel|consumer|exchange|engine)\w*: (?:\w+ \| )*Any\b"
 )

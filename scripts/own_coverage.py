@@ -23,18 +23,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts.house import SERVER
+
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = (
-    "protocol",
-    "storage",
-    "config",
-    "cluster",
-    "broker",
-    "management",
-    "offline",
-    "embedded",
-    "cli",
-)
 DATA_FILE = ROOT / "build" / "own-coverage.sqlite"
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- own coverage: begin -->", "<!-- own coverage: end -->"
@@ -59,7 +50,7 @@ class Row(NamedTuple):
 
 def modules(root: Path = ROOT) -> list[str]:
     """The modules of the server, as paths in the checkout."""
-    found = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    found = [path for package in SERVER for path in sorted((root / package).rglob("*.py"))]
     return [path.relative_to(root).as_posix() for path in found]
 
 
@@ -126,7 +117,7 @@ def measure(arguments: Sequence[str], own: dict[str, tuple[str, ...]]) -> int:
     watched = coverage.Coverage(
         data_file=str(DATA_FILE),
         branch=True,
-        source=[str(ROOT / package) for package in PACKAGES],
+        source=[str(ROOT / package) for package in SERVER],
         config_file=str(ROOT / "pyproject.toml"),
     )
     watched.erase()
@@ -146,7 +137,7 @@ def measure(arguments: Sequence[str], own: dict[str, tuple[str, ...]]) -> int:
             watched.switch_context(item.path.relative_to(ROOT).as_posix())
 
     elsewhere = {test for tests in own.values() for test in tests if "tests/unit/" not in test}
-    places = [f"tests/unit/{package}" for package in PACKAGES] + sorted(elsewhere)
+    places = [f"tests/unit/{package}" for package in SERVER] + sorted(elsewhere)
     chosen = ["-q", "-p", "no:randomly", "-m", "not long and not differential"]
     status = int(pytest.main([*chosen, *places, *arguments], plugins=[Contexts()]))
     watched.stop()

@@ -78,6 +78,7 @@ __all__ = [
     "ranges_of",
     "scan",
     "seed_of",
+    "tell_of_sync",
     "unpack_index_entries",
     "unpack_many",
     "unpack_record",
@@ -134,7 +135,6 @@ class _Packer(Protocol):
         seed: int,
         start: int,
         limit: int,
-        first_flags: int = 0,
     ) -> tuple[bytes, array[int]]: ...
 
     def assign_handles(
@@ -221,16 +221,22 @@ def pack_records(
     seed: int,
     start: int = 0,
     limit: int = 0,
-    first_flags: int = 0,
 ) -> tuple[bytes, array[int]]:
     """Pack messages[start:] as consecutive slots into one blob; gives each record's size too.
-
-    `first_flags`: what the first record says besides its message's own flags: FOLLOWS_SYNC, or nothing.
 
     Stops after the record that brings the blob to limit bytes (0: no limit), and before a record of
     LARGE_RECORD bytes unless that is the first: len(sizes) says how many were packed.
     """
-    return _packer.pack_records(messages, first_slot, segment_no, seed, start, limit, first_flags)
+    return _packer.pack_records(messages, first_slot, segment_no, seed, start, limit)
+
+
+def tell_of_sync(blob: bytes, size: int, seed: int) -> bytes:
+    """Have a blob's first record, of `size` bytes, say that what lies before it in its file is durable."""
+    whole = memoryview(blob)
+    head, flags = blob[:20], int.from_bytes(blob[24:28], "little") | FOLLOWS_SYNC
+    meta = flags.to_bytes(4, "little")
+    check = crc32(whole[28:size], crc32(meta, crc32(head, seed)))
+    return b"".join((head, check.to_bytes(4, "little"), meta, whole[28:]))
 
 
 def scan(buffer: Buffer, start: int, seed: int) -> Scan:

@@ -17,7 +17,6 @@ def pack_records(
     seed: int,
     start: int,
     limit: int,
-    first_flags: int = 0,
 ) -> tuple[bytes, array[int]]: ...
 def assign_handles(
     messages: Sequence[StoredMessage], start: int, count: int, first_handle: int

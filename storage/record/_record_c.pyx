@@ -250,7 +250,7 @@ cdef void _fill(uint8_t* to, Piece* pieces, Py_ssize_t count, uint32_t slot, uin
 
 
 def pack_records(messages, uint32_t first_slot, uint32_t segment_no, uint32_t seed,
-                 Py_ssize_t start, Py_ssize_t limit, uint32_t first_flags=0):
+                 Py_ssize_t start, Py_ssize_t limit):
     """Pack messages[start:] until limit bytes are reached (0: all) or a large record comes up."""
     cdef Py_ssize_t most = len(messages) - start
     cdef Py_ssize_t count = 0
@@ -299,7 +299,6 @@ def pack_records(messages, uint32_t first_slot, uint32_t segment_no, uint32_t se
             count += 1
             if limit and total >= limit:
                 break
-        pieces[0].flags |= first_flags
         blob = PyBytes_FromStringAndSize(NULL, total)
         to = <uint8_t*>PyBytes_AS_STRING(blob)
         if total < SMALL:

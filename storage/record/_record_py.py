@@ -56,7 +56,6 @@ def pack_records(
     seed: int,
     start: int,
     limit: int,
-    first_flags: int = 0,
 ) -> tuple[bytes, array[int]]:
     """Pack messages[start:] until limit bytes are reached (0: all) or a large record comes up."""
     parts: list[bytes] = []
@@ -70,8 +69,7 @@ def pack_records(
         raw = message.raw
         if total and len(raw) >= LARGE_RECORD:
             break
-        meta = _META.pack(message.flags | first_flags, message.size) + address
-        first_flags = 0
+        meta = _META.pack(message.flags, message.size) + address
         head = _HEAD.pack(MAGIC, TYPE_MESSAGE, 0, segment_no, slot, len(meta), len(raw))
         check = crc(raw, crc(head + meta, seed))
         parts += (head, _U32.pack(check), meta, raw)

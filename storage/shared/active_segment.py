@@ -87,7 +87,6 @@ class ActiveSegment:
         slot = len(table)
         terms = self._terms
         room = terms.size_limit - file.end
-        follows_sync = slot and self._unsynced.is_durable_so_far(file)
         blob, sizes = record.pack_records(
             messages,
             slot,
@@ -95,8 +94,9 @@ class ActiveSegment:
             terms.seed,
             position,
             min(room, _BLOB_LIMIT),
-            record.FOLLOWS_SYNC if follows_sync else 0,
         )
+        if slot and self._unsynced.is_durable_so_far(file):
+            blob = record.tell_of_sync(blob, sizes[0], terms.seed)
         self._unsynced.note(file, slot)
         self._write(file, blob)
         table.extend(sizes)
