@@ -120,6 +120,9 @@ async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
         loop.add_signal_handler(signum, node.request_stop)
     if definitions_bytes(node.process.machine.filesystem, config.data_dir) > MANY_DEFINITIONS_BYTES:
         import_module("burrowmq.management.server").prepare()
+    import_module(
+        "burrowmq.storage.queue.v1.files"
+    )  # later there may be no descriptor left to load it with
     try:
         await node.start()
     except START_ERRORS as error:

@@ -1,7 +1,7 @@
 """`dataclass`, made in a third of the time: a start loads 120 of these classes, which took a third of its imports.
 
-The standard library generates and compiles up to seven functions for each class. Here one is, `__init__`; the others
-(`==`, `hash`, `repr`, what refuses a change) are closures over the names of the fields. What a class can do is the
+The standard library generates and compiles up to seven functions for each class. Here one is, `__init__`, when the
+first instance is made; the others (`==`, `hash`, `repr`, what refuses a change) are closures over the fields' names. What a class can do is the
 same: `fields`, `replace`, `asdict`, `match`, `copy` and `pickle` take it for what it is, and type checkers see the
 standard decorator. Only what this code base uses is here: no `order`, no `InitVar`, and it is always called.
 
@@ -21,9 +21,19 @@ Fields = tuple[Field[Any], ...]  # of any type each
 _set = object.__setattr__
 
 
-def _constructor(made: type, found: Fields, *, is_frozen: bool) -> object:
-    """`__init__`: the one function that is worth generating, since its calls are what costs later."""
-    names: dict[str, object] = {"_set": _set, "_MISSING": MISSING}
+def _constructor(made: Any, found: Fields, *, is_frozen: bool) -> object:  # Any: any class
+    """`__init__` until its first call, which puts the generated one in its place: most classes are never asked."""
+
+    def __init__(self: object, *positional: object, **named: object) -> None:  # noqa: N807 - it becomes that method
+        made.__init__ = init = _generated(made, found, is_frozen=is_frozen)
+        init(self, *positional, **named)
+
+    return __init__
+
+
+def _generated(made: type, found: Fields, *, is_frozen: bool) -> Callable[..., None]:
+    """The one method that is worth generating, since its calls are what costs later."""
+    names: dict[str, Any] = {"_set": _set, "_MISSING": MISSING}
     positional: list[str] = []
     by_keyword: list[str] = []
     body: list[str] = []
@@ -53,7 +63,8 @@ def _constructor(made: type, found: Fields, *, is_frozen: bool) -> object:
     arguments = ", ".join(["self", *positional, *(["*", *by_keyword] if by_keyword else ())])
     lines = "\n ".join(body or ["pass"])
     exec(f"def __init__({arguments}):\n {lines}", names)  # noqa: S102 - the names of fields, from our own source
-    return names["__init__"]
+    init: Callable[..., None] = names["__init__"]
+    return init
 
 
 def _values(names: list[str]) -> Callable[[object], object]:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from burrowmq.embedded.commands import COMMANDS
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.hosted_node import HostedNode
 from burrowmq.embedded.settings import Ports, Settings
@@ -59,6 +58,8 @@ class InThread:
 
     def ask(self, name: str, *arguments: object) -> object:
         """Call a command of the node, and give what it gives. Raises BrokerError."""
+        from burrowmq.embedded.commands import COMMANDS  # noqa: PLC0415 - 20 modules; a start can do without
+
         __tracebackhide__ = True
         return self._call(COMMANDS[name](self._node, *arguments))
 

@@ -18,7 +18,6 @@ from typing import Any, Self, TypeVar, cast
 
 from burrowmq.embedded.base import BaseBroker
 from burrowmq.embedded.clock import ServedClock
-from burrowmq.embedded.commands import COMMANDS
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.hosted_node import HostedNode
 from burrowmq.embedded.left_over import LEFT
@@ -47,6 +46,8 @@ class ServedBroker(BaseBroker):
         return ServedClock(self._hands, self._advance)
 
     async def _advance(self, delta_ms: int) -> int:
+        from burrowmq.embedded.commands import COMMANDS  # noqa: PLC0415 - 20 modules; a start can do without
+
         return cast("int", await COMMANDS["advance"](self._running(), delta_ms))
 
     # -- life ---------------------------------------------------------------------------------------------------------

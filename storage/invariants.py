@@ -2,7 +2,7 @@
 
 `verify` raises AssertionError with a sentence that names the queue and both figures. It looks at what the engine and
 its queue logs keep to themselves, as only a check may, changes nothing and reads no file. State: none. Called by
-`broker.node.self_check` at the end of a turn, for the logs of the queues that it looks at, and by tests.
+`broker.node.turn_check` at the end of a turn, for the logs of the queues that it looks at, and by tests.
 `storage.disk.invariants` is the same for the disk side.
 """
 

@@ -7,7 +7,7 @@ by the node while it is built. Units change here where a part counts in others (
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefaults
@@ -19,7 +19,6 @@ from burrowmq.broker.session.admission import CertificateName
 from burrowmq.broker.session.connection_limits import NodeLimits
 from burrowmq.broker.sockets.acceptor import AcceptorOptions
 from burrowmq.broker.sockets.listener import SocketOptions
-from burrowmq.broker.sockets.proxy_socket import ProxyOptions
 from burrowmq.broker.vhost.vhost import VhostOptions
 from burrowmq.config.schema import FirstUserConfig, LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.seeding import SeedingConfig
@@ -28,6 +27,9 @@ from burrowmq.config.tls import make_context
 from burrowmq.protocol.connection.sasl import NODE_MECHANISM
 from burrowmq.protocol.connection.server import ProtocolOptions
 from burrowmq.storage.types import StoreOptions
+
+if TYPE_CHECKING:
+    from burrowmq.broker.sockets.proxy_socket import ProxyOptions
 
 BALLAST_BYTES = 16 * 1024 * 1024
 
@@ -179,8 +181,14 @@ def acceptor_options(config: NodeConfig, sockets_max: int) -> AcceptorOptions:
         context=make_context(config.tls) if config.tls_listeners else None,
         certificate_depth=config.tls.depth,
         sockets_max=sockets_max,
-        proxy=ProxyOptions() if config.proxy_protocol else None,
+        proxy=_behind_proxy() if config.proxy_protocol else None,
     )
+
+
+def _behind_proxy() -> ProxyOptions:
+    from burrowmq.broker.sockets.proxy_socket import ProxyOptions  # noqa: PLC0415 - for nodes behind one
+
+    return ProxyOptions()
 
 
 def limits(config: NodeConfig, memory_total_bytes: int) -> ResourceLimits:

@@ -2,7 +2,7 @@
 
 `verify` raises AssertionError with a sentence that names the queue, the level and both figures. One function for each
 part of a queue; each yields a sentence for each rule that does not hold, so that a rule can be read, and broken by its
-test, by itself. State: none. Called by `broker.node.self_check` at the end of a turn, and by tests after each step;
+test, by itself. State: none. Called by `broker.node.turn_check` at the end of a turn, and by tests after each step;
 never by the queue itself. A check changes nothing and reads no clock.
 
 What it costs is bounded: of a level that has more than `WALK_LIMIT` messages in RAM only the figures are compared,

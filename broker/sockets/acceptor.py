@@ -13,17 +13,19 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from burrowmq.broker.peer import tls
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.sockets import listener
-from burrowmq.broker.sockets.pending import PendingSockets
-from burrowmq.broker.sockets.proxy_socket import PendingHeaders, ProxyOptions
-from burrowmq.broker.sockets.tls_socket import HandshakeOptions, PendingHandshakes
 from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.records import dataclass
+
+if TYPE_CHECKING:
+    from burrowmq.broker.sockets.pending import PendingSockets
+    from burrowmq.broker.sockets.proxy_socket import ProxyOptions
 
 HANDSHAKES_MAX = 256
 """TLS handshakes in progress above which further sockets are closed; each may take up to its time limit."""
@@ -84,6 +86,11 @@ class Acceptor:
                 sock.close()
             raise
         if options.context is not None:
+            from burrowmq.broker.sockets.tls_socket import (  # noqa: PLC0415 - for nodes with such a listener
+                HandshakeOptions,
+                PendingHandshakes,
+            )
+
             tls_options = HandshakeOptions(
                 context=options.context,
                 timeout_s=options.tls_handshake_timeout_s,
@@ -138,6 +145,8 @@ class Acceptor:
     def _behind_proxy(self, make_protocol: listener.MakeProtocol) -> listener.MakeProtocol:
         if self._options.proxy is None:
             return make_protocol
+        from burrowmq.broker.sockets.proxy_socket import PendingHeaders  # noqa: PLC0415 - for nodes behind one
+
         headers = PendingHeaders(self._options.proxy, make_protocol, self._observer)
         self._pending.append(headers)
         return headers

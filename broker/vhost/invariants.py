@@ -2,7 +2,7 @@
 
 `verify` raises AssertionError with a sentence that names the address and both ways. It looks at the addresses that were
 remembered last: `SAMPLE` of as many users, each resolved anew, so that a change of the topology that forgot too little
-is found at the next turn's end. State: none. Called by `broker.node.self_check`, and by tests after each turn; never by
+is found at the next turn's end. State: none. Called by `broker.node.turn_check`, and by tests after each turn; never by
 the virtual host itself. A check changes nothing.
 """
 

@@ -17,7 +17,7 @@ from burrowmq.storage.directory.terms import TERMS_FILE, dump_json, load_json, w
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.recovery import count_persistent
+from burrowmq.storage.queue.live_count import count_persistent
 from burrowmq.storage.queue.segment import Segment, SegmentState
 from burrowmq.storage.queue.versions import file_names
 from burrowmq.storage.types import JsonValue, RecoveredQueue, RecoveryReport

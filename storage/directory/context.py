@@ -34,7 +34,7 @@ from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.names import QueueNames, vhost_directory
 from burrowmq.storage.queue.directory import directory_at
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.v1.journal import JournalLimits
+from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
 from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS, VhostStore
 from burrowmq.storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory import clean_stop
@@ -45,8 +45,7 @@ from burrowmq.storage.log.mount import mount, remove_log, unmount
 from burrowmq.storage.log.syncs import LogOptions
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.recovery import QueueRecovery
-from burrowmq.storage.queue.v1.journal import JournalLimits
+from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.shared.recovery import StoreRecovery
 from burrowmq.storage.shared.references import ReferenceTally
 from burrowmq.storage.types import (
@@ -55,6 +54,9 @@ from burrowmq.storage.types import (
     StoreObserver,
     StoreOptions,
 )
+
+if TYPE_CHECKING:
+    from burrowmq.storage.queue.recovery import QueueRecovery
 
 DEFINITIONS_FILE = "definitions.db"
 DefinitionsAt = Callable[[str], DefinitionStore]
@@ -349,6 +351,8 @@ def _rebuild_queue(
     queue = context.queue_at(names or QueueNames(vhost, ""), directory)
     if names is not None:
         queue.mark_made()
+    from burrowmq.storage.queue.recovery import QueueRecovery  # noqa: PLC0415 - a clean start does without
+
     recovering = QueueRecovery(queue, files, context.observer)
     recovering.take_in(tally)
     return recovering

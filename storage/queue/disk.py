@@ -24,6 +24,7 @@ from burrowmq.storage.queue import versions
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_SHARED
 from burrowmq.storage.queue.found import FoundSegment
+from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.queue.places import slots_of
 from burrowmq.storage.queue.segment import (
     FileCut,
@@ -34,7 +35,6 @@ from burrowmq.storage.queue.segment import (
     SegmentState,
 )
 from burrowmq.storage.queue.table import SegmentTable
-from burrowmq.storage.queue.v1.journal import JournalLimits
 from burrowmq.storage.record import ENTRY_PRESENT
 from burrowmq.storage.types import StoredMessage, StoreObserver
 

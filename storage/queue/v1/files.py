@@ -32,12 +32,13 @@ from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_JOURNAL, KIND_STORE, new_entries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.header import HEADER_SIZE
+from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.queue.places import bits_of, selectors_of
 from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, RunWrites, Segment
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v1.blocks import BLOCK_SIZE, SegmentColumns
-from burrowmq.storage.queue.v1.journal import Journal, JournalLimits
+from burrowmq.storage.queue.v1.journal import Journal
 from burrowmq.storage.queue.v1.journal_runs import JournalRun
 from burrowmq.storage.queue.v1.packing import pack_run
 from burrowmq.storage.queue.v1.segment_files import SegmentFiles, file_name

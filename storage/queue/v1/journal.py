@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from burrowmq.records import dataclass
 from burrowmq.storage.errors import DiskFull
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.header import HEADER_SIZE
+from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.queue.v1.blocks import JOURNAL_MAGIC, pack_acks
 from burrowmq.storage.queue.v1.journal_runs import JournalRun, number_of
@@ -31,21 +31,6 @@ from burrowmq.storage.queue.v1.journal_runs import JournalRun, number_of
 JOURNAL_BYTES = 8 * 1024 * 1024
 # What the runs of one queue's journal may weigh in memory; `JournalLimits` has a limit for all queues together.
 _RUNS_BYTES = 1024 * 1024
-
-
-@dataclass(slots=True)
-class JournalLimits:
-    """What the journals of all queues share: their limits, and the memory that they take together."""
-
-    max_entries: int = 32_768  # in one journal
-    max_bytes: int = 32 * 1024 * 1024  # of memory for the runs of all journals
-    run_bytes: int = 16 * 1024  # a run of this size goes to the segment file at once
-    direct_bytes: int = 64 * 1024 * 1024  # after so many bytes that went there a journal has to go
-    used_bytes: int = 0  # of memory, now
-
-    def weigh(self, change: int) -> None:
-        """A queue's runs take so much more memory, or less."""
-        self.used_bytes += change
 
 
 def file_name(number: int) -> str:

@@ -1,4 +1,7 @@
-"""The node's self-check: when it is wanted, what it looks at, and what becomes of a sentence."""
+"""The node's self-check: when it is wanted, what it looks at, and what becomes of a sentence.
+
+Covers: broker/node/turn_check.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from burrowmq.broker.node import self_check
-from burrowmq.broker.node.self_check import SAMPLE, TOUCHED_LIMIT, SelfCheck
+from burrowmq.broker.node.turn_check import SAMPLE, TOUCHED_LIMIT, TurnCheck
 from burrowmq.storage.disk.checked_writer import CheckedWriter
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.engine import Engine
@@ -42,7 +45,7 @@ class World:
         vhost = BrokerBench().vhost
         vhost.queues = {str(at): queue for at, queue in enumerate(self.queues)}
         self.refused: list[str] = []
-        self.check = SelfCheck({"/": vhost}, engine, self.refused.append)
+        self.check = TurnCheck({"/": vhost}, engine, self.refused.append)
 
 
 def test_a_broken_rule_is_logged_and_ends_the_process_with_a_status_of_its_own():
@@ -65,7 +68,7 @@ def test_where_something_would_the_writer_and_the_turn_are_checked(engine):
     def refuse(_: str) -> None: ...
 
     assert cast("Any", self_check.writer_maker(refuse)).func is CheckedWriter
-    assert isinstance(cast("Any", self_check.look_of({}, engine, refuse)).__self__, SelfCheck)
+    assert isinstance(cast("Any", self_check.look_of({}, engine, refuse)).__self__, TurnCheck)
 
 
 def test_a_touched_queue_is_checked_and_the_sentence_told(engine):

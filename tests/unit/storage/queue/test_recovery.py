@@ -1,4 +1,7 @@
-"""What becomes of a queue's files at a start: the golden directories, and each repair."""
+"""What becomes of a queue's files at a start: the golden directories, and each repair.
+
+Covers: storage/queue/live_count.py.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ import pytest
 from burrowmq.storage.errors import ForeignStore
 from burrowmq.storage.queue.directory import directory_at
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.recovery import LiveCount, QueueRecovery, count_persistent
-from burrowmq.storage.queue.v1.journal import JournalLimits
+from burrowmq.storage.queue.journal_limits import JournalLimits
+from burrowmq.storage.queue.live_count import LiveCount, count_persistent
+from burrowmq.storage.queue.recovery import QueueRecovery
 from burrowmq.storage.shared.references import ReferenceTally
 from tests.simulation.store_world import SilentObserver
 from tests.support.disk_side import DiskSide

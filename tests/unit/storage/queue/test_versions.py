@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from burrowmq.storage.queue import versions
+from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.queue.segment import IndexFiles
 from burrowmq.storage.queue.table import SegmentTable
-from burrowmq.storage.queue.v1.journal import JournalLimits
 from tests.support.queue_on_disk import COUNT, place_on
 from tests.support.sim_filesystem import SimFileSystem
 

@@ -1,4 +1,7 @@
-"""The journal of version 1: its numbers, its limits, and how it is given up."""
+"""The journal of version 1: its numbers, its limits, and how it is given up.
+
+Covers: storage/queue/journal_limits.py.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from array import array
 import pytest
 
 from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.queue.v1.blocks import ACKS, acked_by, blocks_of
 from burrowmq.storage.queue.v1.files import IndexFilesV1
-from burrowmq.storage.queue.v1.journal import Journal, JournalLimits, file_name
+from burrowmq.storage.queue.v1.journal import Journal, file_name
 from burrowmq.storage.queue.v1.journal_runs import JournalRun
 from burrowmq.storage.record import EntryColumns
 from tests.support.one_queue import DIRECT, OneQueue
