@@ -7,8 +7,8 @@ from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.directory import QueueDirectory, directory_at
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.read import fetch_records, plan_read
 from burrowmq.storage.queue.journal_limits import JournalLimits
+from burrowmq.storage.queue.read import fetch_records, plan_read
 from burrowmq.storage.shared.vhost_store import VhostStore
 from tests.simulation.store_world import make_message
 from tests.support.sim_filesystem import SimFileSystem
