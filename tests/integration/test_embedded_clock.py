@@ -257,3 +257,42 @@ def test_what_came_in_the_same_turn_is_taken_in_before_time_passes() -> None:
             return [vhost.queues[name].ready_count for name in "abc"]
 
     assert asyncio.run(main()) == [0, 0, 1]
+
+
+def test_what_is_delivered_at_the_end_of_a_turn_was_delivered_before_time_passes() -> None:
+    """Else it would be delivered at the end of the move, and its consumer would have had no time to answer."""
+
+    async def main() -> list[tuple[int, int]]:
+        async with Broker.serve(clock="manual") as broker:
+            node = broker._node
+            assert node is not None
+            connection = await asyncio.to_thread(
+                pika.BlockingConnection, pika.URLParameters(broker.url)
+            )
+            channel = await asyncio.to_thread(connection.channel)
+
+            def begin() -> None:
+                channel.queue_declare("q")
+                channel.basic_qos(prefetch_count=1)
+                channel.basic_consume("q", lambda *_: None)
+                for body in (b"1", b"2"):
+                    channel.basic_publish("", "q", body)
+                channel.queue_declare("q", passive=True)
+
+            await asyncio.to_thread(begin)
+            await broker.clock.advance(1)  # nothing is left to do
+            acked = asyncio.ensure_future(asyncio.to_thread(channel.basic_ack, 1))
+            while node.running.scheduler.is_quiet:  # noqa: ASYNC110 - one step of the loop after the other
+                await asyncio.sleep(0)
+            queue, counts = node.running.vhosts["/"].queues["q"], []
+            for seconds in (
+                29 * 60,
+                2 * 60,
+            ):  # the first begins where the turn of the ack has not ended
+                await broker.clock.advance(seconds)
+                counts.append((queue.ready_count, queue.unacked_count))
+            await acked
+            await asyncio.to_thread(connection.close)
+            return counts
+
+    assert asyncio.run(main()) == [(0, 1), (1, 0)]
