@@ -22,6 +22,8 @@ HEADER_SIZE: Final = 64
 RECORD_SIZE: Final = 24
 META_SIZE: Final = 12
 ENTRY_SIZE: Final = 32
+BAD: Final = 255  # the status of an entry that fails its check
+SECTOR: Final = 512
 TRAILER_SIZE: Final = 16
 BLOCK_SIZE: Final = 32
 KIND_SHARED: Final = 1
@@ -250,7 +252,7 @@ class IndexFile:
     @property
     def bad_count(self) -> int:
         """Entries whose check fails."""
-        return self.statuses.count(255)
+        return self.statuses.count(BAD)
 
 
 def parse_index(
@@ -266,7 +268,20 @@ def parse_index(
     _refuse(path, (magic, version, check) == (b"BQI2", 1, 1), found == identity)
     start = HEADER_SIZE + 2 * (BLOCK_SIZE + entry_count // 8)
     columns = unpack_entries(memoryview(data)[start:], seed)
-    return IndexFile(number, entry_count, generation, _acked(data, entry_count), *columns)
+    statuses = _without_torn(data, start, columns[0])
+    acked = _acked(data, entry_count)
+    return IndexFile(number, entry_count, generation, acked, statuses, *columns[1:])
+
+
+def _without_torn(data: bytes, start: int, statuses: bytes) -> bytes:
+    """Return the statuses without entries that a power cut tore in two: one side of a sector's edge has nothing."""
+    kept = bytearray(statuses)
+    for place in [place for place, status in enumerate(statuses) if status == BAD]:
+        at = start + place * ENTRY_SIZE
+        edge, end = -(-at // SECTOR) * SECTOR, at + ENTRY_SIZE
+        if at < edge < end and not (any(data[at:edge]) and any(data[edge:end])):
+            kept[place] = 0
+    return bytes(kept)
 
 
 def _acked(data: bytes, entry_count: int) -> int:
@@ -302,7 +317,7 @@ def unpack_entries(
             is_good = crc(entry[4:], crc(entry[:2], seed)) & 0xFFFF == check
         else:
             is_good = entry == nothing
-        statuses.append(status if is_good else 255)
+        statuses.append(status if is_good else BAD)
         flags.append(flag)
         kinds.append(kind)
         locations.append(location)

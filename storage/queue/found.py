@@ -43,7 +43,7 @@ class FoundSegment:
     present: int  # that hold an entry, those included whose body is known to be torn
     acked: int  # of those
     corrupt: int = 0  # entries that fail their check
-    torn: int = 0  # messages in journals whose body never became whole: they have no place here
+    torn: int = 0  # messages that never became whole and have no place here: bodies in journals, entries cut in two
     data: bytes = b""  # of the index file
     bodies_path: str = (
         ""  # of the file with the bodies that are in no journal; it need not be there

@@ -3,8 +3,9 @@
 State: none. Called by `storage.queue.walk`. Sets of places are integers, so that a million entries take a few hundred
 milliseconds.
 
-Invariant: only bodies that may not have been durable are looked at (those behind the store length that the index says
-was synced), and only when somebody asks.
+Invariants: only bodies that may not have been durable are looked at (those behind the store length that the index says
+was synced), and only when somebody asks. An entry of which a power cut left one side of a sector's edge, and nothing on
+the other, never became durable: it is torn and not damaged.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from burrowmq.storage.queue.v2.files import IndexFilesV2
 from burrowmq.storage.queue.v2.index import entries_at, file_name, read_acks, read_header
 from burrowmq.storage.queue.v2.store import HEADER_SIZE
 from burrowmq.storage.queue.v2.store import file_name as store_name
-from burrowmq.storage.record import ENTRY_CORRUPT, EntryColumns
+from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_SIZE, EntryColumns
 
 _CHECK_STEP = 256
+# A write may end at any multiple of this: the smallest sector that a disk has.
+_SECTOR = 512
 
 
 def read_index(directory: QueueDirectory, number: int, generations: Sequence[int]) -> FoundSegment:
@@ -50,6 +53,8 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
     epoch, synced_end, acked = read_acks(data[:start], entry_count)
     columns = record.unpack_index_entries(memoryview(data)[start:], directory.seed)
     present = bits_of(columns.statuses)
+    corrupt = columns.statuses.count(ENTRY_CORRUPT)
+    torn = _torn_entries(data, start, columns.statuses) if corrupt else 0
     bodies_path = f"{directory.path}/{store_name(number, generation)}"
     store_end = 0
     torn_bodies: Callable[[int], int] = _all_torn
@@ -66,7 +71,8 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
         columns,
         present,
         acked & present,
-        corrupt=columns.statuses.count(ENTRY_CORRUPT),
+        corrupt=corrupt - torn,
+        torn=torn,
         data=data,
         problem=problem,
         refused=refused,
@@ -76,6 +82,19 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
         store_end=store_end,
         torn_bodies=torn_bodies,
     )
+
+
+def _torn_entries(data: bytes, start: int, statuses: bytes) -> int:
+    """Count the bad entries that lie across the edge of a sector, with nothing on one side of it."""
+    torn = 0
+    place = statuses.find(ENTRY_CORRUPT)
+    while place >= 0:
+        at = start + place * ENTRY_SIZE
+        edge, end = -(-at // _SECTOR) * _SECTOR, at + ENTRY_SIZE
+        if at < edge < end:
+            torn += not (any(data[at:edge]) and any(data[edge:end]))
+        place = statuses.find(ENTRY_CORRUPT, place + 1)
+    return torn
 
 
 class _Store(NamedTuple):

@@ -7,6 +7,8 @@ import pytest
 from pyspark_amqp_store import formats
 from pyspark_amqp_store.files import QueueFiles, Store
 from tests.support.golden_queues import GoldenQueue, golden_queues
+from tests.support.queue_on_disk import IDENTITY, messages, queue_on
+from tests.support.sim_filesystem import SimFileSystem
 
 
 @pytest.fixture(params=golden_queues(), ids=lambda queue: queue.name)
@@ -70,3 +72,19 @@ def test_bodies_are_where_the_index_says(golden: GoldenQueue) -> None:
     expected = golden.expected
     shared = {seq for seq, _, is_shared, _, _ in expected["entries"] if is_shared}
     assert whole == [seq for seq in expected["live"] if seq not in shared]
+
+
+def test_an_index_entry_that_a_power_cut_tore_in_two_is_not_counted_as_bad() -> None:
+    """As at a start (`storage.queue.v2.walk`): across the edge of a sector, with nothing on one side."""
+    filesystem = SimFileSystem()
+    queue = queue_on(filesystem)
+    queue.put(0, messages(0, 20), None)
+    filesystem.damage("/q/0.qi", 512, bytes(16))
+    terms = ("/q/0.qi", IDENTITY, queue.place.seed, 0)
+    found = formats.parse_index(filesystem.read_file("/q/0.qi"), *terms)
+    assert found is not None
+    assert (found.bad_count, len(found.places(is_acked_too=True))) == (0, 19)
+    filesystem.damage("/q/0.qi", 512, b"\1")
+    found = formats.parse_index(filesystem.read_file("/q/0.qi"), *terms)
+    assert found is not None
+    assert found.bad_count == 1

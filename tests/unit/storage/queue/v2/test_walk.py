@@ -6,7 +6,9 @@ import pytest
 
 from burrowmq.storage.errors import ForeignStore, ReadFailed
 from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.queue.v2.walk import is_newer, read_index
+from burrowmq.storage.record import ENTRY_SIZE
 from tests.support.queue_on_disk import COUNT, messages, queue_on
 from tests.support.sim_filesystem import SimFileSystem
 
@@ -92,3 +94,28 @@ def test_a_newer_file_counts_if_its_store_is_there(
     assert not is_newer(queue.place, 0, 1)
     filesystem.unlink("/q/0.qs")
     assert not is_newer(queue.place, 0, 0)
+
+
+ACROSS = 11  # the first place whose entry lies across the edge of a sector, with so many of its bytes before it
+BEFORE = 16
+
+
+@pytest.mark.parametrize("gone_at", [512 - BEFORE, 512])
+def test_an_entry_of_which_one_sector_did_not_come_is_torn_and_not_damaged(
+    queue: QueueDisk, filesystem: SimFileSystem, gone_at: int
+) -> None:
+    assert entries_at(COUNT) + ACROSS * ENTRY_SIZE == 512 - BEFORE
+    filesystem.damage("/q/0.qi", gone_at, bytes(ENTRY_SIZE - BEFORE))
+    found = read_index(queue.place, 0, [0])
+    assert (found.corrupt, found.torn, found.present >> ACROSS & 1) == (0, 1, 0)
+    filesystem.damage("/q/0.qi", 512 - 1, b"\1\1")
+    found = read_index(queue.place, 0, [0])
+    assert (found.corrupt, found.torn) == (1, 0), "there is something on both sides"
+
+
+def test_half_an_entry_inside_a_sector_is_damaged(
+    queue: QueueDisk, filesystem: SimFileSystem
+) -> None:
+    filesystem.damage("/q/0.qi", entries_at(COUNT) + 3 * ENTRY_SIZE, bytes(BEFORE))
+    found = read_index(queue.place, 0, [0])
+    assert (found.corrupt, found.torn) == (1, 0)
