@@ -81,8 +81,6 @@ class Acks:
             queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
         if changes.acked_seqs:
             queue.ack_seqs(changes.acked_seqs, dropped)
-        if changes.discard_below:
-            queue.discard_below(changes.discard_below, dropped)
         self.has_new = self.has_new or queue.durable
         if queue.unread:
             self.miscount(queue, queue.take_unread())

@@ -19,7 +19,6 @@ from burrowmq.storage.loop.staged_commit import (
     Append,
     Delete,
     DeleteVhost,
-    Discard,
     DropUnclaimed,
     Open,
     SetVersion,
@@ -28,7 +27,7 @@ from burrowmq.storage.loop.staged_commit import (
 from burrowmq.storage.types import StoredMessage
 
 # A tuple: a union would be made anew for each command.
-_CHANGES: Final = (Append, Ack, AckMany, Discard)
+_CHANGES: Final = (Append, Ack, AckMany)
 ControlCommand = Open | SetVersion | Delete | DeleteVhost | DropUnclaimed
 
 
@@ -62,19 +61,17 @@ class RunToWrite:
 class QueueChanges:
     """What a commit does to one queue. One is made for each queue of a commit."""
 
-    __slots__ = ("acked_seqs", "acks", "discard_below", "elided", "runs")
+    __slots__ = ("acked_seqs", "acks", "elided", "runs")
 
     def __init__(
         self,
         runs: list[RunToWrite] | None = None,
         acks: list[Ack] | None = None,
         acked_seqs: list[int] | None = None,
-        discard_below: int = 0,
     ) -> None:
         self.runs = runs or []
         self.acks = acks or []
         self.acked_seqs = acked_seqs or []
-        self.discard_below = discard_below
         self.elided = 0
 
     def append(self, command: Append) -> None:
@@ -116,11 +113,6 @@ class QueueChanges:
             if self.elided == before:
                 self.acked_seqs.append(seq)
 
-    def discard(self, next_seq: int) -> None:
-        """Leave out what was to be written below next_seq; what is on disk there goes too."""
-        self._elide(0, next_seq)
-        self.discard_below = max(self.discard_below, next_seq)
-
     def _elide(self, first_seq: int, end_seq: int) -> None:
         kept: list[RunToWrite] = []
         for run in self.runs:
@@ -161,10 +153,8 @@ def left_to_write(commit: StagedCommit) -> LeftToWrite:
                 changes.append(command)
             elif isinstance(command, Ack):
                 changes.ack(command)
-            elif isinstance(command, AckMany):
-                changes.ack_seqs(command.seqs)
             else:
-                changes.discard(command.next_seq)
+                changes.ack_seqs(command.seqs)
             continue
         if isinstance(command, Delete):
             queues.pop(command.queue_id, None)

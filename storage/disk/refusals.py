@@ -161,8 +161,6 @@ class Refusals:
         for ack in changes.acks:
             owed.ack(ack)
         owed.ack_seqs(changes.acked_seqs)
-        if changes.discard_below:
-            owed.discard(changes.discard_below)
         one.runs = [first, *owed.runs]
         kept = {id(message) for message in self.messages_of(owed.runs)}
         gone = [message for message in before if id(message) not in kept]
@@ -260,7 +258,6 @@ def _settled(run: RunToWrite, changes: QueueChanges) -> Iterator[int]:
     for seq in changes.acked_seqs:
         if first <= seq < end:
             yield seq
-    yield from range(first, min(end, changes.discard_below))
 
 
 def _weight(run: RunToWrite) -> int:

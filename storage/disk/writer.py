@@ -202,7 +202,7 @@ class Writer:
             for run in changes.runs:
                 self._shared.share(queue.vhost, run.messages)
                 puts += self._parts_of(queue_id, queue, run)
-            if changes.acks or changes.acked_seqs or changes.discard_below:
+            if changes.acks or changes.acked_seqs:
                 acks.append(partial(self.acks.take, queue_id, queue, changes))
                 self._unflushed[queue_id] = None
                 is_due = is_moving or queue_id in acks_of

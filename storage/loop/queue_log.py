@@ -20,7 +20,6 @@ from burrowmq.storage.loop.staged_commit import (
     Append,
     Command,
     Delete,
-    Discard,
     ReadRequest,
     SetVersion,
 )
@@ -93,7 +92,6 @@ class QueueLog:
         "_runs",
         "_runs_bytes",
         "durable",
-        "floor_seq",
         "loaded_count",
         "names",
         "next_deliver_seq",
@@ -118,7 +116,6 @@ class QueueLog:
         self.recovered = recovered
         self.next_deliver_seq = recovered.next_deliver_seq if recovered else 0
         self.next_seq = recovered.next_seq if recovered else 0
-        self.floor_seq = 0
         self.written_count = 0
         """Messages given to the store since the log was opened, also those that were acked before they were on disk."""
         self.loaded_count = 0
@@ -173,11 +170,6 @@ class QueueLog:
         else:
             self._acked = acked
 
-    def discard_below(self, next_seq: int) -> None:
-        """Stage that everything below next_seq is gone (a purge)."""
-        self._collector.collect(Discard(self.queue_id, next_seq), 0)
-        self.floor_seq = max(self.floor_seq, next_seq)
-
     def delete(self) -> None:
         """Stage that the queue is gone. A read in flight is not answered any more."""
         self._deleted = True
@@ -205,7 +197,6 @@ class QueueLog:
         leaves out (see ReadRequest; it does not matter for what is still in memory). So an empty answer whose next_seq
         is first_seq means the end.
         """
-        first_seq = max(first_seq, self.floor_seq)
         runs = self._runs
         place = bisect_right(runs, first_seq, key=_end_seq)
         if place < len(runs) and (
@@ -254,9 +245,7 @@ class QueueLog:
         return self._without_acked(loaded), next_seq
 
     def _without_acked(self, loaded: list[LoadedMessage]) -> list[LoadedMessage]:
-        """Leave out what was acked or purged since its commit was staged or this read was asked for."""
-        if self.floor_seq and loaded and loaded[0][0] < self.floor_seq:
-            loaded = [entry for entry in loaded if entry[0] >= self.floor_seq]
+        """Leave out what was acked since its commit was staged or this read was asked for."""
         if not loaded or not self._acked:
             return loaded
         lowest, highest = loaded[0][0], loaded[-1][0]

@@ -58,13 +58,6 @@ class AckMany(NamedTuple):
     seqs: Sequence[int]
 
 
-class Discard(NamedTuple):
-    """Everything below next_seq is gone."""
-
-    queue_id: int
-    next_seq: int
-
-
 class Delete(NamedTuple):
     """The queue is gone."""
 
@@ -84,9 +77,7 @@ class DropUnclaimed(NamedTuple):
     queue_id: int
 
 
-Command = (
-    Open | SetVersion | Append | Ack | AckMany | Discard | Delete | DeleteVhost | DropUnclaimed
-)
+Command = Open | SetVersion | Append | Ack | AckMany | Delete | DeleteVhost | DropUnclaimed
 
 
 @dataclass(slots=True)

@@ -223,15 +223,6 @@ class QueueDisk:
             if segment is not None:
                 self._drop_handles(segment, segment.remove_bits(bits), None, dropped)
 
-    def discard_below(self, next_seq: int, dropped: list[int]) -> None:
-        """Everything below next_seq is gone."""
-        entry_count = self.index.entry_count
-        for number in list(self.index.numbers):
-            if number * entry_count >= next_seq:
-                break
-            last = min(next_seq, (number + 1) * entry_count) - 1
-            self.ack(number * entry_count, last, None, dropped)
-
     def _drop_handles(
         self,
         segment: Segment,

@@ -143,7 +143,7 @@ class Session:
     def purge(self, name: str) -> None:
         """Everything that is ready goes."""
         queue = self.world.queues[name]
-        queue.log.discard_below(queue.next_seq)
+        queue.log.ack(0, queue.next_seq - 1)
         for seq in queue.live():
             queue.entries[seq].ack_epoch = self.world.engine.epoch
         self.world.sync()

@@ -364,7 +364,7 @@ class World:
         if queue is None:
             return
         below = self.rng.randint(0, queue.next_seq)
-        queue.log.discard_below(below)
+        queue.log.ack(0, below - 1)
         for seq in queue.live():
             if seq < below:
                 queue.entries[seq].ack_epoch = self.engine.epoch

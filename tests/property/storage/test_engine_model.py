@@ -89,7 +89,7 @@ class EngineModel(RuleBasedStateMachine):
     def purge(self, name: str, part: float) -> None:
         queue = self.queue(name)
         below = int(queue.next_seq * part)
-        queue.log.discard_below(below)
+        queue.log.ack(0, below - 1)
         for seq in queue.live():
             if seq < below:
                 queue.entries[seq].ack_epoch = self.world.engine.epoch

@@ -125,7 +125,7 @@ class Workload:
             for seq in chosen:
                 del held[seq]
         elif act < 0.88:
-            log.discard_below(self.next_seq[name])
+            log.ack(0, self.next_seq[name] - 1)
             held.clear()
         self.engine.hand_over()
         if act > 0.9:
@@ -150,7 +150,7 @@ def test_what_comes_after_the_cut_is_not_in_the_backup(seed: int, version: int) 
     paths = [path for path in load.filesystem.paths() if path.startswith("/backup/")]
     before = {path: load.filesystem.read_file(path) for path in paths}
     for name in ("b", "c"):
-        load.logs[name].discard_below(load.next_seq[name])
+        load.logs[name].ack(0, load.next_seq[name] - 1)
     load.engine.hand_over()
     load.engine.idle()
     load.engine.close()

@@ -8,7 +8,6 @@ from burrowmq.storage.loop.staged_commit import (
     AckMany,
     Append,
     Delete,
-    Discard,
     Open,
     SetVersion,
     StagedCommit,
@@ -33,7 +32,7 @@ def test_runs_that_touch_become_one_and_what_is_acked_goes() -> None:
     assert len(changes.runs) == 1
     changes.ack(Ack(1, 2, 3, None))
     changes.ack_seqs([7, 99])
-    changes.discard(1)
+    changes.ack(Ack(1, 0, 0, None))
     kept = written(changes)
     assert kept == [1, 4, 5, 6, 8, 9]
     assert [m for run in changes.runs for m in run.messages] == [made[seq] for seq in kept]
@@ -83,7 +82,7 @@ def test_acks_of_what_is_on_disk_are_kept_as_they_are() -> None:
 
 def test_what_a_deleted_queue_had_to_write_is_forgotten() -> None:
     left = left_to_write(
-        commit_of(Append(1, 0, messages(0, 2), [5, 6]), AckMany(1, [7]), Discard(1, 1), Delete(1))
+        commit_of(Append(1, 0, messages(0, 2), [5, 6]), AckMany(1, [7]), Delete(1))
     )
     assert (left.queues, left.control) == ({}, [Delete(1)])
 
@@ -122,11 +121,3 @@ def test_an_ack_is_kept_for_the_one_message_of_it_that_is_on_disk() -> None:
     changes.ack(Ack(1, 10, 11, None))
     changes.ack(Ack(1, 11, 13, None))
     assert (written(changes), changes.acks) == ([], [Ack(1, 11, 13, None)])
-
-
-def test_a_purge_takes_what_is_on_disk_too() -> None:
-    changes = QueueChanges()
-    changes.append(Append(1, 10, messages(10, 4), None))
-    changes.discard(12)
-    changes.discard(3)
-    assert (written(changes), changes.discard_below) == ([12, 13], 12)

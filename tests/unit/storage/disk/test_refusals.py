@@ -75,10 +75,10 @@ def test_what_is_acked_is_not_owed_and_gives_its_references_back() -> None:
     dropped: list[int] = []
     setup.refusals.settle(1, QueueChanges(acks=[Ack(1, 41, 42, None)]), dropped)
     assert (owed(setup, 1), dropped) == ([30, 40, 43, 44, 45, 50, 51, 52, 53], [71])
-    setup.refusals.settle(1, QueueChanges(acked_seqs=[45, 51], discard_below=44), dropped)
+    setup.refusals.settle(1, QueueChanges([], [Ack(1, 40, 43, None)], [45, 51]), dropped)
     assert (owed(setup, 1), dropped) == ([30, 44, 50, 52, 53], [71, 70])
     assert 0 < setup.refusals.bytes < full
-    setup.refusals.settle(2, QueueChanges(discard_below=49), dropped)
+    setup.refusals.settle(2, QueueChanges(acked_seqs=[48]), dropped)
     setup.keep(1, 60, 1).messages[0].handle = 99
     assert setup.refusals.forget(1) == [99]
     setup.refusals.end(1)
@@ -91,7 +91,7 @@ def test_what_was_refused_and_acked_is_written_since_it_may_be_there_and_its_ack
     run = setup.keep(1, 0, 6)
     dropped: list[int] = []
     setup.refusals.settle(1, QueueChanges(acks=[Ack(1, 1, 2, None), Ack(1, 5, 9, None)]), dropped)
-    setup.refusals.settle(1, QueueChanges(acked_seqs=[4, 7], discard_below=1), dropped)
+    setup.refusals.settle(1, QueueChanges([], [Ack(1, 0, 0, None)], [4, 7]), dropped)
     assert (owed(setup, 1), dropped) == ([0, 1, 2, 3, 4, 5], [])
     ((_, one),) = setup.refusals.due()
     one.queue.make()

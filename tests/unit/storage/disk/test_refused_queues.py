@@ -14,7 +14,6 @@ from burrowmq.storage.loop.staged_commit import (
     AckMany,
     Append,
     Delete,
-    Discard,
     SetVersion,
     StagedCommit,
 )
@@ -121,7 +120,7 @@ def test_what_is_acked_meanwhile_does_not_come_back() -> None:
     two.publish()
     two.publish()
     two.side.commit(Ack(1, 4, 8, None), AckMany(1, [10, 16]))
-    two.side.commit(Discard(1, 3))
+    two.side.commit(Ack(1, 0, 2, None))
     two.heal()
     assert two.side.read(1) == [3, 9, 11, 12, 13, 14, 15, 17]
     two.check()

@@ -9,7 +9,6 @@ from burrowmq.storage.loop.staged_commit import (
     Append,
     Command,
     Delete,
-    Discard,
     ReadRequest,
     SetVersion,
 )
@@ -73,19 +72,17 @@ def test_each_change_is_one_command() -> None:
     messages = append(log, 0, 3)
     log.ack(0, 1, messages[:2])
     log.ack_many([2])
-    log.discard_below(3)
     log.set_version(1)
     log.delete()
     assert collector.commands == [
         Append(7, 0, messages, None),
         Ack(7, 0, 1, messages[:2]),
         AckMany(7, [2]),
-        Discard(7, 3),
         SetVersion(7, 1),
         Delete(7),
     ]
     assert collector.sizes[0] >= 150, "bodies, and what a message weighs besides"
-    assert collector.sizes[1:] == [0] * 5
+    assert collector.sizes[1:] == [0] * 4
     assert collector.forgotten == [7]
 
 
@@ -121,12 +118,12 @@ def test_a_read_from_memory_keeps_to_both_limits_and_brings_one_at_least() -> No
         assert answer[1] == 2 + count
 
 
-def test_what_is_acked_or_purged_is_left_out_of_every_read() -> None:
+def test_what_is_acked_is_left_out_of_every_read() -> None:
     log, _ = log_with()
     append(log, 0, 10)
     log.ack(2, 3)
     log.ack_many([5, 8])
-    log.discard_below(1)
+    log.ack(0, 0)
     assert seqs(log.read(0, 99, 1 << 20, nobody)) == [1, 4, 6, 7, 9]
 
 

@@ -77,10 +77,10 @@ def test_an_ack_holds_although_the_index_cannot_be_read() -> None:
     assert queue.take_unread() == "", "it is told once"
 
 
-def test_what_is_below_a_number_is_discarded(queue: QueueDisk) -> None:
+def test_an_ack_goes_over_a_segments_edge(queue: QueueDisk) -> None:
     queue.put(0, messages(0, COUNT), None)
     queue.put(COUNT, messages(COUNT, 20), None)
-    queue.discard_below(COUNT + 3, [])
+    queue.ack(0, COUNT + 2, None, [])
     assert seqs_of(queue) == list(range(COUNT + 3, COUNT + 20))
 
 
