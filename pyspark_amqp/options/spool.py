@@ -12,6 +12,7 @@ roles), so that no credentials are in plans and logs.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,6 +22,11 @@ from pyspark_amqp.options.reading import OptionReader
 _S3: Final = ("s3", "s3a")
 OBJECT_STORES: Final = (*_S3, "gs", "abfss", "abfs", "az")
 _FILE: Final = "file"
+_WITH_CONTAINER: Final = ("abfss", "abfs")  # container@account
+# What begins like a URL of a store and is none would be a path.
+_HALF_URL: Final = re.compile(
+    r"(s3[an]?|gs|abfss?|az|wasbs?|hdfs|https?|ftp):(?!//)", re.IGNORECASE
+)
 _WHY: Final = (
     "a folder that driver and executors share, or an object store; messages are made durable there"
 )
@@ -51,6 +57,10 @@ def read_spool_place(found: OptionReader) -> SpoolPlace:
             "in the environment or as a role"
         )
         return SpoolPlace(location="")
+    if _HALF_URL.match(location):
+        # Not repeated: it may be a URL with credentials that was mistyped.
+        found.problems.append("option 'spoolLocation': no path begins so; a URL has '://'")
+        return SpoolPlace(location="")
     endpoint, region = found.text("spool.endpoint"), found.text("spool.region")
     is_http_allowed = found.flag("spool.allowHttp", default=False)
     if scheme not in OBJECT_STORES and scheme != _FILE:
@@ -62,7 +72,7 @@ def read_spool_place(found: OptionReader) -> SpoolPlace:
         for name in ("spool.endpoint", "spool.region", "spool.allowHttp"):
             if name in found:
                 found.problems.append(f"option '{name}' is for a spoolLocation on S3 (s3://)")
-    if endpoint is not None and "@" in endpoint:
+    if endpoint is not None and set(endpoint) & set("@?#"):
         found.problems.append("option 'spool.endpoint': credentials do not belong into a URL")
     elif endpoint is not None and not is_http_allowed and not endpoint.startswith("https://"):
         found.refuse(
@@ -81,4 +91,13 @@ def _has_secret(location: str) -> bool:
         parts = urlsplit(location)
     except ValueError:
         return True
-    return ":" in parts.netloc.rpartition("@")[0] or bool(parts.query) or "@" in parts.path
+    scheme = parts.scheme.lower()
+    may_have_user = scheme in _WITH_CONTAINER
+    user = parts.netloc.rpartition("@")[0]
+    return (
+        ":" in user
+        or bool(user and not may_have_user)
+        or bool(parts.query)
+        or bool(parts.fragment and scheme != _FILE)
+        or "@" in parts.path
+    )

@@ -191,10 +191,23 @@ def test_a_secret_in_a_location_is_not_repeated() -> None:
         "s3://key:secret@bucket/x",
         "s3n://key:secret@bucket/x",
         "s3://key:sec/secret@bucket/x",
+        "s3n://key:sec#secret@bucket/x",
+        "s3n://secret@bucket/x",
+        "s3://secret@bucket/x",
+        "s3://bucket/x#secret",
         "az://container/x?sig=secret",
     ):
         with pytest.raises(BadOptions, match="credentials do not belong into a URL") as found:
             read_stream_options({"queue": "q", "spoolLocation": location})
+        assert "secret" not in str(found.value)
+    for location in ("s3n:/key:secret@bucket/x", "S3:key:secret@bucket"):
+        with pytest.raises(BadOptions, match="a URL has '://'") as found:
+            read_stream_options({"queue": "q", "spoolLocation": location})
+        assert "secret" not in str(found.value)
+    for endpoint in ("http://key:secret@host", "https://host/?sig=secret", "http://host#secret"):
+        place = {"spoolLocation": "s3://b/x", "spool.endpoint": endpoint}
+        with pytest.raises(BadOptions, match="credentials do not belong into a URL") as found:
+            read_stream_options({"queue": "q", **place})
         assert "secret" not in str(found.value)
     endpoint = {"spoolLocation": "s3://b/x", "spool.endpoint": "https://key:secret@host"}
     with pytest.raises(BadOptions, match=r"spool\.endpoint.*credentials") as found:
