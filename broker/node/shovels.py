@@ -8,6 +8,8 @@ State owned: the shovels, once there are some; those of the configuration until 
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -77,19 +79,25 @@ class NodeShovels:
 
     def read_static(self, path: str) -> None:
         """Read those of the configuration, which the start then begins. Raises: ImportRefused."""
+        where = f"static_shovels, {path}"
         try:
-            with Path(path).open(encoding="utf-8") as file:
-                document = json_document.parse(file.read())
-        except (OSError, ValueError) as error:
-            raise ImportRefused(f"static shovels in {path}: {error}") from error
+            text = Path(path).read_text(encoding="utf-8")
+            document = json_document.parse(text)
+        except OSError as error:
+            raise ImportRefused(f"{where}: {error.strerror}") from error
+        except ValueError as error:
+            raise ImportRefused(f"{where}: {error}") from error
         if not isinstance(document, dict):
-            raise ImportRefused(f"static shovels in {path}: no JSON object of names and shovels")
+            raise ImportRefused(f"{where}: no JSON object of names and shovels")
         for name, value in document.items():
             try:
                 self.check("/", name, value, None)
             except ValidationFailed as refusal:
-                text = _without_secrets("; ".join(refusal.objections), value)
-                raise ImportRefused(f"static shovels in {path}: {name}: {text}") from refusal
+                told = [
+                    f"line {_line_of(text, name, each)}: {_without_secrets(each, value)}"
+                    for each in refusal.objections
+                ]
+                raise ImportRefused(f"{where}, shovel {name}: {'; '.join(told)}") from refusal
         self._static = document
 
     def start(self) -> None:
@@ -168,6 +176,19 @@ class NodeShovels:
         if found is not None:
             clear_parameter(found, SHOVEL, name)
             self._node.scheduler.touch()
+
+
+def _line_of(text: str, name: str, objection: str) -> int:
+    """Where in the file that is: the key that an objection begins with, else the shovel's name."""
+    names = "|".join(
+        re.escape(json.dumps(name, ensure_ascii=is_ascii)) for is_ascii in (True, False)
+    )
+    begin = re.search(rf"(?:{names})\s*:\s*\{{", text)
+    if begin is None:
+        begin = re.search(rf"(?:{names})\s*:", text)
+    at = 0 if begin is None else begin.start()
+    key = re.search(rf'"{re.escape(objection.split(" ", 1)[0])}"\s*:', text[at:])
+    return text.count("\n", 0, at + (0 if key is None else key.start())) + 1
 
 
 def _without_secrets(text: str, value: object) -> str:

@@ -77,6 +77,9 @@ def addresses(node: NodeClient) -> list[str]:
     channel.basic_consume("orders", lambda *_: None)
     limits = {"pattern": ".*", "definition": {"max-length": 5}, "apply-to": "queues"}
     node.api("PUT", "/api/policies/%2F/limits", limits)
+    shovel = {"src-uri": [], "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}
+    node.api("PUT", "/api/parameters/shovel/%2F/still", {"value": shovel})
+    node.import_from_itself("nosuch")
     (row,) = node.get("/api/connections")
     client = quote(row["name"], safe="")
     pins = quote(json.dumps([["/", "orders"], ["/", "returns"]]))
@@ -84,7 +87,7 @@ def addresses(node: NodeClient) -> list[str]:
         "overview", "overview/definitions", "queues", "queues/%2F/orders", f"queues/compare?pinned={pins}", "exchanges",
         "exchanges/%2F/amq.topic?key=a.b&headers=%7B%7D", "connections", f"connections/{client}", "channels",
         f"channels/{client}%20(1)", "consumers", "policies", "admin/users", "admin/users/guest", "admin/vhosts",
-        "admin/vhosts/%2F", "admin/permissions", "admin/parameters", "admin/shovels", "admin/flags", "admin/configuration", "node",
+        "admin/vhosts/%2F", "admin/permissions", "admin/parameters", "admin/shovels", "admin/import", "admin/flags", "admin/configuration", "node",
         "node/log", "queues/%2F/nosuch",
     ]  # fmt: skip
 

@@ -14,7 +14,7 @@ from tests.browser.looker import HOSTILE, Looker
 from tests.support.node_client import NodeClient
 
 ADDRESSES = (
-    "admin/users", "admin/users/app", "admin/vhosts", "admin/vhosts/shop", "admin/permissions", "admin/parameters", "admin/shovels",
+    "admin/users", "admin/users/app", "admin/vhosts", "admin/vhosts/shop", "admin/permissions", "admin/parameters", "admin/shovels", "admin/import",
     "admin/flags", "admin/configuration?all=1", "node", "node/log", "overview/definitions",
 )  # fmt: skip
 
@@ -28,6 +28,7 @@ def fill(node: NodeClient) -> None:
     node.api("PUT", "/api/global-parameters/owner", {"value": {"team": "x" * 80}})
     shovel = {"src-uri": [], "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}
     node.api("PUT", "/api/parameters/shovel/%2F/still", {"value": shovel})
+    node.import_from_itself("nosuch")
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
@@ -265,6 +266,25 @@ def test_a_shovel_is_added_watched_and_deleted(
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     looker.sees("No shovel: one moves messages")
     assert looker.complaints == []
+
+
+def test_an_import_is_watched_and_stopped(look: Callable[..., Looker], node: NodeClient) -> None:
+    looker = look().enter()
+    looker.go("admin/import")
+    looker.sees("Nothing was imported since this node started")
+    channel = node.channel()
+    channel.queue_declare("here", durable=True)
+    channel.basic_consume("here", lambda *_: None)
+    node.import_from_itself("here")
+    looker.sees("the queue there has consumers: stop them")
+    page = looker.page
+    page.get_by_role("button", name="Stop…").click()
+    assert node.get("/api/burrowmq/import")["state"] == "running", "nothing goes by one click"
+    page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
+    page.locator("main p").get_by_text("stopped", exact=True).wait_for()
+    page.get_by_role("button", name="Stop…").wait_for(state="detached")
+    assert node.get("/api/burrowmq/import")["state"] == "stopped"
+    assert [text for text in looker.complaints if "404" not in text] == []
 
 
 def test_what_is_in_a_queue_is_moved_to_another(

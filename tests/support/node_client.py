@@ -41,6 +41,13 @@ class NodeClient:
         """Run burrowctl."""
         return self.process.ctl(*arguments)
 
+    def import_from_itself(self, queue: str) -> None:
+        """Begin an import of a queue, whose other broker is the node itself."""
+        uri = f"amqp://guest:guest@127.0.0.1:{self.process.amqp_port}"
+        body = {"uri": uri, "queues": [{"vhost": "/", "name": queue}]}
+        answer = self.api("POST", "/api/burrowmq/import", body)
+        assert answer.status == 202, answer
+
     def user(self, name: str, *vhosts: str, tags: str = "") -> str:
         """Make a user (its password is its name) who may do everything in these virtual hosts."""
         self.api("PUT", f"/api/users/{name}", {"password": name, "tags": tags})

@@ -63,10 +63,24 @@ def test_static_ones_are_there_as_long_as_the_node_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("{", "static shovels in .*: "),
+        (
+            '{"s":\n {"src-uri" 5}}',
+            r"static_shovels, .*s\.json: Expecting ':' .*: line 2 column 13",
+        ),
         ("[]", "no JSON object of names and shovels"),
-        (json.dumps({"s": {**STATIC["mine"], "x": 1}}), "s: Unrecognised terms .* in s"),
+        (
+            json.dumps({"s": {**STATIC["mine"], "x": 1}}),
+            "shovel s: line 1: Unrecognised terms .* in s",
+        ),
         (json.dumps({"s": {**STATIC["mine"], "src-uri": "amqp:///nov"}}), "may not connect"),
+        ('\n{"s": 5}', "shovel s: line 2: "),
+        (
+            json.dumps(
+                {"a": STATIC["mine"], "s": {**STATIC["mine"], "ack-mode": "x", "src-uri": 5}},
+                indent=1,
+            ),
+            "shovel s: line 9: src-uri should be .*; line 13: ack-mode should be one of",
+        ),
     ],
 )
 def test_a_file_of_static_ones_that_is_wrong_ends_the_start(
@@ -77,7 +91,7 @@ def test_a_file_of_static_ones_that_is_wrong_ends_the_start(
     with ShovelBench(tmp_path) as world:
         with pytest.raises(ImportRefused, match=text):
             world.bench.node.shovels.read_static(str(file))
-        with pytest.raises(ImportRefused, match=r"none\.json"):
+        with pytest.raises(ImportRefused, match=r"none\.json: No such file"):
             world.bench.node.shovels.read_static(str(tmp_path / "none.json"))
 
 
