@@ -77,7 +77,8 @@ class World:
     vhosts: dict[str, Vhost]
     store: Store
     commits: Commits
-    has_alarm: Callable[[], bool]
+    alarm: Callable[[], str]
+    """What this node is short of, empty when nothing is."""
     opener: Opener
     data_dir: str
     run: int
@@ -103,6 +104,8 @@ class Job:
         self.wish = wish
         self.rows = [Row(vhost, name) for vhost, name in wish.queues]
         self.state = "running"
+        self.waits = ""
+        """What all queues wait for, empty when they do not."""
         self._world = world
         self.run = world.run
         self.directory = Path(world.data_dir, DIRECTORY, _directory_name(wish.target))
@@ -277,9 +280,11 @@ class Job:
     async def may_go_on(self, count: int) -> None:
         """When so many more messages may be taken. Raises: Stopped."""
         loop = asyncio.get_running_loop()
-        while self._world.has_alarm() and not self._is_stopping:  # noqa: ASYNC110 - see below
+        while (short := self._world.alarm()) and not self._is_stopping:
             # Alarms are looked at here only: nobody tells a job of them.
+            self.waits = f"this node is {short}"
             await asyncio.sleep(ALARM_S)
+        self.waits = ""
         if self.wish.rate and count:
             now = loop.time()
             wait_s = max(0.0, self._next_s - now)
@@ -313,6 +318,7 @@ def document(job: Job) -> dict[str, object]:
             "here": row.here,
             "moved": row.moved,
             "again": row.again,
+            "maybe_twice": row.is_unsure,
             "left": row.left,
             "state": row.state,
             "reason": row.reason,
@@ -321,6 +327,7 @@ def document(job: Job) -> dict[str, object]:
     ]
     return {
         "state": job.state,
+        "waits": job.waits if job.is_running else "",
         "from": job.wish.target.public,
         "keep": job.wish.is_copy,
         "no_publishers": job.wish.is_quiet,

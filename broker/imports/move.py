@@ -27,7 +27,14 @@ from itertools import groupby, islice, repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from burrowmq.broker.imports.recognise import CERTAIN, SIZE, digest, persistent_count, repeated
+from burrowmq.broker.imports.recognise import (
+    CERTAIN,
+    SIZE,
+    digest,
+    may_be_again,
+    persistent_count,
+    repeated,
+)
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.protocol import methods
 from burrowmq.protocol.client.events import (
@@ -95,6 +102,8 @@ class Row:
     moved: int = 0
     again: int = 0
     """Messages that came again and were not stored again."""
+    is_unsure: bool = False
+    """Whether some were stored that may have been here: they look like those that are."""
     left: int = 0
     state: str = "waiting"
     reason: str = ""
@@ -381,6 +390,9 @@ class Move:
                 redelivered=None if self._kind.was_down() else redelivered,
             )
             known, count = await self._here.in_thread(look)
+            if not count and not self._kind.is_quiet:
+                look_like = functools.partial(may_be_again, known, seen)
+                self._row.is_unsure |= await self._here.in_thread(look_like)
         self._again, self._again_at = known[len(known) - count * SIZE :], 0
 
     async def _take_all(self) -> None:

@@ -80,8 +80,7 @@ def repeated(
     is_durable = persistent_count(known) == total
     if is_quiet and is_durable and 0 <= expected <= total and _fits(known, expected, seen):
         return known, expected
-    durable = known if is_durable else b"".join(each for each in _each(known) if each[-1] & 1)
-    for candidates in (known, durable):
+    for candidates in _candidates(known):
         found = _suffixes(candidates, seen)
         if not found:
             continue
@@ -95,6 +94,18 @@ def repeated(
             )
         return candidates, count if is_sure else 0
     return known, 0
+
+
+def may_be_again(known: bytes, seen: bytes) -> bool:
+    """Whether what is seen may have come before, for all that its digests say."""
+    return any(_suffixes(candidates, seen) for candidates in _candidates(known))
+
+
+def _candidates(known: bytes) -> tuple[bytes, bytes]:
+    """What may come again: the known digests, or those of persistent messages when the other broker has lost the rest."""
+    if persistent_count(known) == len(known) // SIZE:
+        return known, known
+    return known, b"".join(each for each in _each(known) if each[-1] & 1)
 
 
 def _each(digests: bytes) -> list[bytes]:

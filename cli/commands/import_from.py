@@ -175,10 +175,20 @@ def _progress(found: dict[str, Any]) -> str:
     queues = found["queues"]
     done = sum(each["state"] in ("done", "failed") for each in queues)
     waits = [f"; {each['name']} waits: {each['reason']}" for each in queues if each["reason"]]
+    if found["waits"]:
+        waits = [f"; it waits: {found['waits']}"]
     return (
         f"{found['moved']} messages are here, {done} of {len(queues)} queues are done"
         f"{waits[0] if waits else ''}"
     )
+
+
+def _state(row: dict[str, Any]) -> str:
+    """How far a queue is, and what is to be said of it."""
+    notes = [row["reason"]] if row["reason"] else []
+    if row["maybe_twice"]:
+        notes.append("messages that are alike may be here twice")
+    return f"{row['state']}: {'; '.join(notes)}" if notes else str(row["state"])
 
 
 def _report(invocation: Invocation, found: dict[str, Any], stay: list[dict[str, Any]]) -> None:
@@ -188,7 +198,7 @@ def _report(invocation: Invocation, found: dict[str, Any], stay: list[dict[str, 
     rows = [
         [
             each["vhost"], each["name"], each["there"], each["here"], each["moved"], each["left"],
-            f"{each['state']}: {each['reason']}" if each["reason"] else each["state"],
+            _state(each),
         ]
         for each in found["queues"]
     ]  # fmt: skip

@@ -50,7 +50,7 @@ def start(node: RunningNode, asked: Asked) -> dict[str, object]:
         vhosts=node.vhosts,
         store=node.engine,
         commits=node.scheduler,
-        has_alarm=lambda: bool(node.alarms.active),
+        alarm=lambda: node.alarms.reason if node.alarms.active else "",
         opener=Opener(open_session=node.open_session, max_message_size=1 << 30),
         data_dir=node.config.data_dir,
         run=int.from_bytes(node.entropy.token(7), "big") | 1 if before is None else before.run,

@@ -137,6 +137,9 @@ class Broker:
                 body = str(number).encode().ljust(SIZE)
                 channel.basic_publish("", queue, body, properties)
             channel.tx_commit()
+        if isinstance(self.process, RabbitNode):
+            # What it has just declared is in its memory for some seconds: killed then, it forgets the queue with its messages.
+            self.process.ctl("eval", "mnesia:sync_log().")
 
     def ready(self, queue: str) -> int:
         """Its ready messages, -1 when it is not there."""

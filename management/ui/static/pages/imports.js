@@ -16,7 +16,8 @@ function byUrgency(one, other) {
 function State({row}) {
   const isCalm = ["done", "moving", "copying"].includes(row.state);
   return html`${isCalm ? row.state : html`<${Mark} text=${row.state} title="not moving anything now" />`}
-    ${row.reason ? html` <span class="hint">${visible(row.reason)}</span>` : null}`;
+    ${row.reason ? html` <span class="hint">${visible(row.reason)}</span>` : null}
+    ${row.maybe_twice ? html` <span class="hint">messages that are alike may be here twice</span>` : null}`;
 }
 
 const COLUMNS = [
@@ -43,6 +44,7 @@ export function Import(props) {
   return html`<${Failure} error=${found.error} />
     <p>${job.keep ? "Copy" : "Move"} from <${Name} value=${job.from} />: <strong>${visible(job.state)}</strong>, ${number(done)} of ${number(rows.length)} queues
       done, ${number(job.moved)} messages here, ${number(job.left)} left there${job.rate ? `, at most ${number(job.rate)} a second` : ""}.
+      ${job.waits ? html` <${Mark} text="waits" title="nothing is moving" /> <span class="hint">${visible(job.waits)}</span>` : null}
       ${job.state === "running" ? html` <button type="button" class="danger" onClick=${() => setStopping(true)}>Stop…</button>` : null}</p>
     <${Table} caption="Queues of the import" columns=${COLUMNS} rows=${rows.slice(0, SHOWN)} keyOf=${(row) => `${row.vhost} ${row.name}`} query=${{}}
       empty="It has no queue to move." />

@@ -111,6 +111,14 @@ def test_a_killed_broker_gives_back_what_is_persistent() -> None:
     assert repeated(known, 1, stream("C", "E", "F")) == (stream("A", "C", "E"), 2)
 
 
+def test_what_may_have_come_before_is_told_from_what_has_not() -> None:
+    assert recognise.may_be_again(stream(*"AAAA"), stream(*"AAAAAA"))
+    assert recognise.may_be_again(stream("A", "b", "C"), stream("A", "C", "D")), "without b"
+    assert not recognise.may_be_again(stream(*"ABCD"), stream(*"ABX"))
+    assert not recognise.may_be_again(stream(*"ABCD"), b"")
+    assert not recognise.may_be_again(b"", stream("A"))
+
+
 def test_nothing_comes() -> None:
     assert repeated(stream("A"), 0, b"") == (stream("A"), 0)
     assert repeated(b"", 3, stream("A")) == (b"", 0)
