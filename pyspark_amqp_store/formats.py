@@ -268,12 +268,12 @@ def parse_index(
     _refuse(path, (magic, version, check) == (b"BQI2", 1, 1), found == identity)
     start = HEADER_SIZE + 2 * (BLOCK_SIZE + entry_count // 8)
     columns = unpack_entries(memoryview(data)[start:], seed)
-    statuses = _without_torn(data, start, columns[0])
+    statuses = without_torn(data, start, columns[0])
     acked = _acked(data, entry_count)
     return IndexFile(number, entry_count, generation, acked, statuses, *columns[1:])
 
 
-def _without_torn(data: bytes, start: int, statuses: bytes) -> bytes:
+def without_torn(data: bytes, start: int, statuses: bytes) -> bytes:
     """Return the statuses without entries that a power cut tore in two: one side of a sector's edge has nothing."""
     kept = bytearray(statuses)
     for place in [place for place, status in enumerate(statuses) if status == BAD]:

@@ -110,7 +110,9 @@ class Journals:
             if block.kind == ACKS:
                 said.acked |= _acked_by(data, block)
             elif block.kind == MESSAGES:
-                said.runs.append((number, block.first, self._entries(data, block)))
+                columns = self._entries(data, block)
+                whole = f.without_torn(data, block.table_at, columns[0])
+                said.runs.append((number, block.first, (whole, *columns[1:])))
 
     def _entries(self, data: bytes, block: Block) -> Columns:
         """Return a block's entries; without those whose bodies somebody may still be writing."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from burrowmq.storage import record
-from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
+from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
 from burrowmq.storage.types import PERSISTENT, StoredMessage
 
 # Where an entry's message lies: in the shared store; in the queue's own store file (version 2) or in the segment file
@@ -20,6 +20,8 @@ KIND_SHARED = 1
 KIND_STORE = 2
 KIND_JOURNAL = 3
 FLAG_PERSISTENT = 1
+# A write may end at any multiple of this: the smallest sector that a disk has.
+_SECTOR = 512
 
 
 class NewEntries(NamedTuple):
@@ -103,3 +105,19 @@ def _persistent_flags(flags: array[int]) -> tuple[bytes, bool]:
         return bytes((FLAG_PERSISTENT if is_persistent else 0,)) * count, is_persistent
     column = bytes(FLAG_PERSISTENT if value & PERSISTENT else 0 for value in flags)
     return column, FLAG_PERSISTENT in column
+
+
+def torn_entries(data: bytes, start: int, statuses: bytes) -> int:
+    """Count the entries from `start` on that fail their check because a power cut tore an un-synced write there.
+
+    They lie across the edge of a sector, with nothing on one side of it: what is damaged has something on both.
+    """
+    torn = 0
+    place = statuses.find(ENTRY_CORRUPT)
+    while place >= 0:
+        at = start + place * ENTRY_SIZE
+        edge, end = -(-at // _SECTOR) * _SECTOR, at + ENTRY_SIZE
+        if at < edge < end:
+            torn += not (any(data[at:edge]) and any(data[edge:end]))
+        place = statuses.find(ENTRY_CORRUPT, place + 1)
+    return torn

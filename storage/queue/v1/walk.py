@@ -15,13 +15,13 @@ from burrowmq.records import dataclass
 from burrowmq.storage import record
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.directory import QueueDirectory
-from burrowmq.storage.queue.entries import KIND_STORE
+from burrowmq.storage.queue.entries import KIND_STORE, torn_entries
 from burrowmq.storage.queue.found import FoundRun, FoundSegment
 from burrowmq.storage.queue.places import bits_of
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v1 import journal as queue_journal
 from burrowmq.storage.queue.v1 import segment_files
-from burrowmq.storage.queue.v1.blocks import ACKS, MESSAGES, SegmentColumns
+from burrowmq.storage.queue.v1.blocks import ACKS, MESSAGES, Block, SegmentColumns
 from burrowmq.storage.queue.v1.files import IndexFilesV1
 from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_NONE, ENTRY_PRESENT, EntryColumns
 
@@ -37,19 +37,20 @@ class _Said:
 
     runs: list[FoundRun] = field(default_factory=list)
     acked: int = 0
-    torn: int = 0  # messages whose body never became whole
+    torn: int = 0  # messages whose entry or body never became whole
     corrupt: int = 0  # entries that fail their check
 
     def take_acks(self, acked: int) -> None:
         """A block acks these places."""
         self.acked |= acked
 
-    def take_run(self, run: FoundRun, data: bytes, segment: int, seed: int) -> None:
+    def take_run(self, run: FoundRun, data: bytes, block: Block, seed: int) -> None:
         """A block has this run of a segment: check the bodies and keep what is whole."""
         columns = run.columns
-        self.corrupt += columns.statuses.count(ENTRY_CORRUPT)
-        statuses, torn = _checked(data, segment, run.first, columns, seed)
-        self.torn += torn
+        cut = torn_entries(data, block.table_at, columns.statuses)
+        self.corrupt += columns.statuses.count(ENTRY_CORRUPT) - cut
+        statuses, torn = _checked(data, block.segment, run.first, columns, seed)
+        self.torn += torn + cut
         statuses = statuses.replace(_CORRUPT, _NONE)
         if any(statuses):
             self.runs.append(run._replace(columns=columns._replace(statuses=statuses)))
@@ -111,7 +112,7 @@ class FoundJournals:
             elif block.kind == MESSAGES and block.first < directory.entry_count:
                 columns = queue_blocks.entries_in(data, block, directory.seed)
                 run = FoundRun(block.first, columns, path)
-                said.take_run(run, data, block.segment, directory.seed)
+                said.take_run(run, data, block, directory.seed)
 
     def _note(self, number: int, durable: int) -> None:
         self._highest = max(self._highest, number)

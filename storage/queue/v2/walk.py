@@ -17,6 +17,7 @@ from typing import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.queue.directory import QueueDirectory
+from burrowmq.storage.queue.entries import torn_entries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import bits_of, slots_of
 from burrowmq.storage.queue.record_reader import RecordReader
@@ -24,11 +25,9 @@ from burrowmq.storage.queue.v2.files import IndexFilesV2
 from burrowmq.storage.queue.v2.index import entries_at, file_name, read_acks, read_header
 from burrowmq.storage.queue.v2.store import HEADER_SIZE
 from burrowmq.storage.queue.v2.store import file_name as store_name
-from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_SIZE, EntryColumns
+from burrowmq.storage.record import ENTRY_CORRUPT, EntryColumns
 
 _CHECK_STEP = 256
-# A write may end at any multiple of this: the smallest sector that a disk has.
-_SECTOR = 512
 
 
 def read_index(directory: QueueDirectory, number: int, generations: Sequence[int]) -> FoundSegment:
@@ -54,7 +53,7 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
     columns = record.unpack_index_entries(memoryview(data)[start:], directory.seed)
     present = bits_of(columns.statuses)
     corrupt = columns.statuses.count(ENTRY_CORRUPT)
-    torn = _torn_entries(data, start, columns.statuses) if corrupt else 0
+    torn = torn_entries(data, start, columns.statuses) if corrupt else 0
     bodies_path = f"{directory.path}/{store_name(number, generation)}"
     store_end = 0
     torn_bodies: Callable[[int], int] = _all_torn
@@ -82,19 +81,6 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
         store_end=store_end,
         torn_bodies=torn_bodies,
     )
-
-
-def _torn_entries(data: bytes, start: int, statuses: bytes) -> int:
-    """Count the bad entries that lie across the edge of a sector, with nothing on one side of it."""
-    torn = 0
-    place = statuses.find(ENTRY_CORRUPT)
-    while place >= 0:
-        at = start + place * ENTRY_SIZE
-        edge, end = -(-at // _SECTOR) * _SECTOR, at + ENTRY_SIZE
-        if at < edge < end:
-            torn += not (any(data[at:edge]) and any(data[edge:end]))
-        place = statuses.find(ENTRY_CORRUPT, place + 1)
-    return torn
 
 
 class _Store(NamedTuple):

@@ -132,3 +132,28 @@ def test_a_damaged_body_costs_one_message() -> None:
     store.damage("0.idx", 3)  # the file's own head: its blocks check themselves
     store.crash()
     assert store.seqs() == list(range(59))
+
+
+@pytest.mark.parametrize("is_head_gone", [False, True])
+def test_an_entry_in_a_journal_that_a_power_cut_tore_in_two_is_no_damage(
+    is_head_gone: bool,
+) -> None:
+    """It lies across the edge of a sector of which one side never reached the disk, and whole blocks follow."""
+    store = OneQueue()
+    observer = store.observer = RecordingObserver()  # type: ignore[assignment]
+    store.publish(1)
+    (name,) = [name for name in store.files() if name.endswith(".jif")]
+    edge = at = 0
+    while not at < edge < at + ENTRY_SIZE:
+        store.publish(1)
+        data = store.filesystem.read_file(f"{store.directory()}/{name}")
+        *_, last = queue_blocks.blocks_of(data, store.seed())
+        at = last.table_at
+        edge = -(-at // 512) * 512
+    torn = store.published - 1
+    store.publish(1)
+    begins, ends = (at, edge) if is_head_gone else (edge, at + ENTRY_SIZE)
+    store.damage(name, begins, bytes(ends - begins))
+    store.crash()
+    assert store.seqs() == [seq for seq in range(store.published) if seq != torn]
+    assert not observer.named("record_lost")
