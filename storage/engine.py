@@ -28,6 +28,7 @@ from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.loop.definitions import DefinitionChange, Definitions
+from burrowmq.storage.loop.owed_copies import OwedCopies
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.loop.recovered_queues import RecoveredQueues
 from burrowmq.storage.loop.staged_commit import (
@@ -117,8 +118,7 @@ class Engine:
         self._room_bytes = options.backlog_limit  # that the one in flight leaves to the next
         self._is_due = False
         self._is_over_backlog = False
-        # Open queues that the disk refuses what commits had for them, with the last of these.
-        self._owed: dict[int, int] = {}
+        self._owed = OwedCopies()
         self._faulty: dict[int, set[str]] = {}  # open queues with the kinds of their faults
         self._writer: Writer | None = None
         self._backend: Backend | None = None
@@ -204,6 +204,13 @@ class Engine:
         commit.is_moving = True
         commit.moves.add(((vhost, source), (vhost, target)))
 
+    def owed_copies(self, vhost: str, name: str) -> str:
+        """Name a queue that the disk refuses copies of this one's dead letters; empty when there is none.
+
+        The originals are all that is durable then: whoever deletes the queue would lose them with the next crash.
+        """
+        return self._owed.target_of((vhost, name), (self._collecting, self._in_flight))
+
     def wants_commit(self) -> bool:
         """Whether the commit should be handed over now: somebody waits for it, it is large, and the disk is free."""
         commit = self._collecting
@@ -267,8 +274,8 @@ class Engine:
             self._is_over_backlog = False
             self.on_backlog(False)
         if refused or commit.unwritten_acks:
-            self._owed |= dict.fromkeys(refused & self._logs.keys(), commit.epoch)
             logs = [self._logs[queue_id] for queue_id in refused if queue_id in self._logs]
+            self._owed.refused(commit, logs)
             names = frozenset(log.names for log in logs)
             self.on_refused(commit.epoch, names, frozenset(commit.unwritten_acks))
         self.on_committed(commit.epoch)
@@ -277,8 +284,7 @@ class Engine:
 
     def queue_written(self, queue_id: int, epoch: int) -> None:
         """What the disk refused of a queue in commits up to this one is durable now."""
-        if self._owed.get(queue_id, 0) <= epoch:
-            self._owed.pop(queue_id, None)
+        self._owed.written(queue_id, epoch)
         log = self._logs.get(queue_id)
         if log is not None:
             log.release(epoch)
@@ -415,7 +421,7 @@ class Engine:
 
     def forget(self, queue_id: int) -> None:
         """The queue was deleted."""
-        self._owed.pop(queue_id, None)
+        self._owed.forget(queue_id)
         log = self._logs.pop(queue_id, None)
         for kind in self._faulty.pop(queue_id, ()):
             if log is not None:

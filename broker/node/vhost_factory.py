@@ -15,6 +15,7 @@ from burrowmq.broker.node import options
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.dormant import DormantQueue
 from burrowmq.broker.queue.memory.ram_share import RamShare
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.report.metrics import NodeMetrics
@@ -24,7 +25,11 @@ from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.broker.vhost.republish import Republisher
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.config.schema import NodeConfig
+from burrowmq.protocol.errors import NotFound
 from burrowmq.storage.engine import Engine
+
+RETRY_S = 1.0
+"""After which a queue that nobody uses, and that cannot be deleted yet, is tried again."""
 
 
 class VhostFactory:
@@ -98,6 +103,20 @@ class VhostFactory:
     def _delete_unused(self, vhost: Vhost, name: str) -> None:
         queue = vhost.queues.get(name)
         if queue is not None:
+            self._delete_when_possible(vhost, queue)
+
+    def _delete_when_possible(self, vhost: Vhost, queue: QueuePort) -> None:
+        if vhost.queues.get(queue.name) is not queue or queue.consumer_count:
+            return  # it went, or is used again
+        try:
+            vhost.require_deletable(queue)
+        except NotFound:
+            if queue.auto_delete:
+                again = functools.partial(self._delete_when_possible, vhost, queue)
+                self._scheduler.call_later(RETRY_S, again)
+            else:
+                queue.touch()  # the lease begins anew
+        else:
             vhost.delete_queue(queue)
         self._scheduler.touch()
 

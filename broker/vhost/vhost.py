@@ -50,7 +50,7 @@ from burrowmq.broker.words.resource import (
 )
 from burrowmq.broker.words.sorted_names import SortedNames
 from burrowmq.protocol.codec import look_up_by_headers, look_up_by_ring, split_address
-from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
+from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
 from burrowmq.protocol.properties import decode
 from burrowmq.records import dataclass
 
@@ -372,6 +372,15 @@ class Vhost:
             return self.create_queue(declaration)
         self.check_equivalent_queue(queue, declaration, session)
         return queue
+
+    def require_deletable(self, queue: QueuePort) -> None:
+        """Raise NotFound while the disk refuses copies of a queue's dead letters: only the originals are durable."""
+        target = self.engine.owed_copies(self.name, queue.name) if queue.durable else ""
+        if target:
+            raise NotFound(
+                f"{describe('queue', queue.name, self.name)} is inaccessible:"
+                f" the disk refuses its dead letters for queue '{target}'"
+            )
 
     def delete_queue(self, queue: QueuePort) -> int:
         """Delete a queue and its bindings, then end it; return how many ready messages went with it.

@@ -64,6 +64,10 @@ class StagingEngine(Protocol):
         """Whether the commit being collected deletes a durable queue of this name."""
         ...
 
+    def owed_copies(self, vhost: str, name: str) -> str:
+        """Name a queue that the disk refuses copies of this one's dead letters; empty when there is none."""
+        ...
+
 
 class Rows:
     """Writes a vhost's rows, and knows what a reply waits for: whether something was staged, and is on disk."""

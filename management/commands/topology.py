@@ -78,8 +78,10 @@ def purge(node: RunningNode, vhost: str, name: str) -> int:
 
 
 def delete_queue(node: RunningNode, vhost: str, name: str) -> None:
-    """Delete a queue with what is in it."""
-    node.vhosts[vhost].delete_queue(queue_of(node, vhost, name))
+    """Delete a queue with what is in it. Raises: NotFound, while only it has what it owes another one."""
+    queue = queue_of(node, vhost, name)
+    node.vhosts[vhost].require_deletable(queue)
+    node.vhosts[vhost].delete_queue(queue)
     staged(node)
 
 

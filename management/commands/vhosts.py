@@ -38,8 +38,11 @@ def delete_vhost(node: RunningNode, name: str) -> Iterator[None]:
     """
     owner = node.vhosts[name]
     _expel(node, name)
+    # Those that the disk refuses first: what others have given them is deleted with them, not before.
+    blocked = [queue for queue in owner.queues.values() if _is_refused(node, queue)]
     things: list[QueuePort | Exchange] = [
-        *owner.queues.values(),
+        *blocked,
+        *(queue for queue in owner.queues.values() if queue not in blocked),
         *(exchange for exchange in owner.exchanges.values() if exchange.name),
     ]
     for count, thing in enumerate(things, start=1):
@@ -56,6 +59,11 @@ def delete_vhost(node: RunningNode, name: str) -> Iterator[None]:
     restore.delete_vhost(owner, node.vhosts, node.auth, node.engine.definitions)
     node.engine.delete_vhost(name)
     staged(node)
+
+
+def _is_refused(node: RunningNode, queue: QueuePort) -> bool:
+    faults = node.queue_faults.of(queue.vhost_name, queue.name)
+    return any(fault.kind == "writing" for fault in faults)
 
 
 def _expel(node: RunningNode, vhost: str) -> None:

@@ -36,13 +36,13 @@ def redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[Contr
     return found[::-1]
 
 
-def deleted_last(left: LeftToWrite) -> list[ControlCommand]:
+def deleted_last(left: LeftToWrite, early: list[ControlCommand]) -> list[ControlCommand]:
     """Give the deletions of a commit that moves messages: what a queue gave away before its end has to be durable.
 
     They come with the acks, and with them the definitions. None where the order to other commands matters: a queue
-    that is opened after a whole vhost went.
+    that is opened after a whole vhost went, or that is declared again, which is among those that go `early`.
     """
     kinds = [type(command) for command in left.control]
-    if DeleteVhost in kinds or DropUnclaimed in kinds:
+    if DeleteVhost in kinds or Delete in map(type, early):
         return []
     return [command for command in left.control if isinstance(command, Delete)]

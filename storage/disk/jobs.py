@@ -119,6 +119,7 @@ class DiskJobs:
         if writer.is_rescuing:
             self._rescue(wait_for_space)
             self._sync_or_rescue(None, wait_for_space, is_last=True)
+        self._require_copies(commit, None)
         with self._lock:
             writer.begin(commit)
         self._write(commit, wait_for_space)
@@ -126,12 +127,29 @@ class DiskJobs:
         if is_moving:
             self.sync(commit, wait_for_space)
             writer.begin_acks()
+            self._require_copies(commit, commit)
             self._write(commit, wait_for_space)
         is_waited_for = (commit.sync or is_moving) and self._is_synced_first
         if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
             self.sync(commit, wait_for_space)
         elif self._context.log is not None:
             self._write_log(wait_for_space)
+
+    def _require_copies(self, commit: StagedCommit, under_way: StagedCommit | None) -> None:
+        """Of dead letters that the disk refuses only the originals are durable: they cannot be deleted.
+
+        It is tried once more to write the copies; else the store ends before anything says that the queue is gone. The
+        broker asks `Engine.owed_copies` first, so that this is left for refusals that it could not know of.
+        """
+        refused = self._writer.refused
+        if not refused.last_copies_in(commit):
+            return
+        self.reopen(is_last=True, commit=under_way)
+        directory = refused.last_copies_in(commit)
+        if directory:
+            raise WriteFailed(
+                f"{directory}: the queue is to be deleted, and the disk refuses its dead letters"
+            )
 
     def _write_log(self, wait_for_space: WaitForSpace) -> None:
         while True:
@@ -236,8 +254,11 @@ class DiskJobs:
         with self._lock:
             return bool(failed) and self._writer.refused.contain(failed, commit)
 
-    def reopen(self, *, is_last: bool = False) -> None:
-        """Try to write what single queues are owed, where it is time for that. Raises StorageError."""
+    def reopen(self, *, is_last: bool = False, commit: StagedCommit | None = None) -> None:
+        """Try to write what single queues are owed, where it is time for that. Raises StorageError.
+
+        `commit`: the one that is under way, if it is.
+        """
         writer = self._writer
         if writer.is_rescuing or not writer.refusals:
             return
@@ -246,7 +267,7 @@ class DiskJobs:
         if not written:
             return
         try:
-            self.sync(None)
+            self.sync(commit)
         except DiskFull:  # they are refused until a sync finds room
             return
         with self._lock:

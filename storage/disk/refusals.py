@@ -8,7 +8,8 @@ takes part again (`docs/adr/0025-a-refused-queue.md`). A queue whose directory c
 next start, which reads what is there.
 
 What dead letters leave behind is withheld: while a queue is owed the copies, the acknowledgements of the originals
-are not written, and references of the originals are not given back.
+are not written, and references of the originals are not given back. The originals may not be deleted either: they are
+all that is durable (`last_copies_in`).
 
 It is the store's fault, and not a queue's, when the disk refuses a new file too, when more than `MOST_QUEUES` are
 refused, or when more than `MOST_BYTES` are owed: then the error is raised again, and the store ends.
@@ -20,6 +21,7 @@ disk thread under the lock of `storage.disk.jobs`; the reader thread asks `why_u
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Final
 
@@ -177,6 +179,17 @@ class Refusals:
         """Give the list for references that a withheld queue's acks give back; None when it is not withheld."""
         one = self._withheld.get(queue_id)
         return one.dropped if one is not None else None
+
+    def last_copies_in(self, deleted: AbstractSet[int]) -> str:
+        """Of these queues, which are about to be deleted, give one with the last durable copies of dead letters; or "".
+
+        Those are copies that a queue is owed which is not deleted with them.
+        """
+        for queue_id in deleted & self._withheld.keys():
+            one = self._withheld[queue_id]
+            if one.queue.durable and one.targets - deleted:
+                return one.queue.directory
+        return ""
 
     # -- it takes it again ----------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from burrowmq.storage.disk.rescue import Run, appends_of, paths_by_queue, steps_
 from burrowmq.storage.disk.troubles import ACKING, WRITING, Troubles
 from burrowmq.storage.errors import DirectoryFailed, DiskFull, StorageError, SyncFailed, WriteFailed
 from burrowmq.storage.files.cache import as_storage_errors
-from burrowmq.storage.loop.staged_commit import StagedCommit
+from burrowmq.storage.loop.staged_commit import Delete, StagedCommit
 from burrowmq.storage.queue.disk import QueueDisk
 
 
@@ -98,6 +98,14 @@ class RefusedQueues:
                 error = WriteFailed(f"its dead letters for queue '{target[1]}' are not on disk")
                 self.troubles.note(queue_id, ACKING, error)
 
+    def last_copies_in(self, commit: StagedCommit) -> str:
+        """Which queue that a commit deletes has the last durable copies of dead letters; empty when none has."""
+        if not self.refusals.withheld():
+            return ""
+        return self.refusals.last_copies_in(
+            {command.queue_id for command in commit.commands if isinstance(command, Delete)}
+        )
+
     def is_own(self, directory: str) -> bool:
         """Whether it is the directory of an open queue."""
         return any(queue.directory == directory for queue in self._queues.values())
@@ -151,9 +159,13 @@ class RefusedQueues:
         return written
 
     def note_reopened(self, queue_ids: list[int]) -> None:
-        """A sync came after `write_owed`: queues of which it failed nothing take part again."""
+        """A sync came after `write_owed`: queues of which it failed nothing take part again.
+
+        Where a commit is under way, all that it has for them is written or owed by now: it is not refused any more.
+        """
         for queue_id in queue_ids:
             if queue_id in self._queues and not self.refusals.why_unreadable(queue_id):
+                self.commit.refused.discard(queue_id)
                 self.unflushed[queue_id] = None
                 self.end(queue_id)
                 self.tell_written(queue_id, self._epoch)

@@ -107,7 +107,7 @@ class Writer:
         left = left_to_write(commit)
         is_moving = commit.is_moving and self.context.options.confirm == "fsync"
         early = redeclared(left, self._queues) if left.control else []
-        late = deleted_last(left) if is_moving and not early else []
+        late = deleted_last(left, early) if is_moving else []
         for command in early:
             self._steps.append(partial(self._control, command))
         if commit.definitions:
@@ -142,7 +142,8 @@ class Writer:
         return bool(self._ack_steps)
 
     def begin_acks(self) -> None:
-        """The commit's messages are durable: `advance` goes on with its acks."""
+        """The commit's messages are durable, but for what was refused: `advance` goes on with its acks."""
+        self.refused.withhold()
         self._steps, self._ack_steps = self._ack_steps, deque()
 
     def _control(self, command: ControlCommand) -> None:
@@ -220,7 +221,7 @@ class Writer:
         else:
             self._steps += [partial(self.refused.put, *one) for one in puts]
         later = self._ack_steps if is_moving else self._steps
-        if self.refused.commit.moves:
+        if self.refused.commit.moves and not is_moving:
             later.append(self.refused.withhold)
         later += acks
         later.append(self._shared.drop_refs)

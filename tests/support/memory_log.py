@@ -127,6 +127,7 @@ class MemoryEngine:
         self.reads: list[Callable[[], None]] = []
         self.logs: dict[str, MemoryLog] = {}
         self.deleting: set[tuple[str, str]] = set()  # by virtual host and name, in this batch
+        self.owed: dict[tuple[str, str], str] = {}  # by source: who is owed its dead letters
         self.epoch = 1
         self.sync_required = 0
         self.acks_required: list[set[int]] = []
@@ -152,6 +153,10 @@ class MemoryEngine:
     def is_deleting(self, vhost: str, name: str) -> bool:
         """Whether the batch being collected deletes a durable queue of this name."""
         return (vhost, name) in self.deleting
+
+    def owed_copies(self, vhost: str, name: str) -> str:
+        """As the test says."""
+        return self.owed.get((vhost, name), "")
 
     def require_sync(self) -> None:
         """Count who waits."""

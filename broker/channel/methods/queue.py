@@ -143,6 +143,7 @@ def delete(channel: Channel, method: Any) -> None:
             raise PreconditionFailed(f"{describe('queue', name, vhost.name)} not empty")
         if method.if_unused and queue.consumer_count:
             raise PreconditionFailed(f"{describe('queue', name, vhost.name)} in use")
+        vhost.require_deletable(queue)
         count = vhost.delete_queue(queue)
     answer(channel, Methods.DeleteOk(count), nowait=method.nowait, staged=staged)
 

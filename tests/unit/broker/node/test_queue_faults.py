@@ -11,8 +11,9 @@ from burrowmq.broker import inspect
 from burrowmq.broker.node.queue_faults import QueueFaults
 from burrowmq.broker.queue import queue as queue_module
 from burrowmq.config.store import StoreConfig
-from burrowmq.management import messages
+from burrowmq.management import commands, messages
 from burrowmq.management.answers.reply import ApiError
+from burrowmq.protocol.errors import NotFound
 from burrowmq.storage.names import QueueNames
 from tests.support.bench.node import NodeBench
 from tests.support.bench.observer import RecordingObserver
@@ -115,3 +116,53 @@ def test_what_only_the_scrubber_cannot_read_holds_up_nobody(tmp_path) -> None:
         (fault,) = node.queue_faults.of("/", "q")
         assert (fault.kind, node.queue_faults.withheld("/", "q")) == ("scrubbing", "")
         assert node.queue_faults.cause == "queue 'q' in vhost '/' (scrubbing): no"
+
+
+def test_a_queue_stays_while_the_disk_refuses_its_dead_letters(tmp_path) -> None:
+    """Only the originals are durable: the dead letters are in memory."""
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
+        client = bench.connect(1, 2, 3)
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        for name, its in (("dead", {}), ("q", arguments), ("other", arguments)):
+            client.call(1, spec.Queue.Declare(queue=name, durable=True, arguments=its))
+        publish(client, "q", 3, is_persistent=True)
+        bench.perform(bench.node.engine.idle)
+        place = QueueNames("/", "dead").directory
+        bench.disk.fail("pwrite", errno.EIO, times=1 << 30, path_part=place)
+        ((_, got),) = client.call(1, spec.Basic.Get(queue="q"))
+        client.call(1, spec.Basic.Reject(got.delivery_tag, requeue=False))
+        assert {fault.kind for fault in bench.node.queue_faults.of("/", "q")} == {"acknowledging"}
+        ((_, close),) = client.call(1, spec.Queue.Delete(queue="q"))
+        assert (close.NAME, close.reply_code) == ("Channel.Close", 404)
+        assert close.reply_text == (
+            "NOT_FOUND - queue 'q' in vhost '/' is inaccessible:"
+            " the disk refuses its dead letters for queue 'dead'"
+        )
+        with pytest.raises(NotFound, match="inaccessible"):
+            commands.topology.delete_queue(bench.node, "/", "q")
+        ((_, done),) = client.call(2, spec.Queue.Delete(queue="other"))
+        assert done.NAME == "Queue.DeleteOk"
+        bench.disk.heal()
+        bench.perform(bench.node.engine.idle)
+        ((_, done),) = client.call(2, spec.Queue.Delete(queue="q"))
+        assert done.NAME == "Queue.DeleteOk"
+        counted = client.call(2, spec.Queue.Declare(queue="dead", passive=True))
+        assert counted[0][1].message_count == 1
+
+
+def test_a_vhost_goes_with_its_refused_queues_first(tmp_path) -> None:
+    """What others gave them goes with them, in whatever steps."""
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
+        client = bench.connect(1)
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        for name, its in (("q", arguments), ("dead", {})):
+            client.call(1, spec.Queue.Declare(queue=name, durable=True, arguments=its))
+        publish(client, "q", 3, is_persistent=True)
+        place = QueueNames("/", "dead").directory
+        bench.disk.fail("pwrite", errno.EIO, times=1 << 30, path_part=place)
+        ((_, got),) = client.call(1, spec.Basic.Get(queue="q"))
+        client.call(1, spec.Basic.Reject(got.delivery_tag, requeue=False))
+        node = bench.node
+        steps = commands.vhosts.delete_vhost(node, "/")
+        bench.perform(lambda: list(steps))
+        assert (list(node.vhosts), node.engine.failure) == ([], None)

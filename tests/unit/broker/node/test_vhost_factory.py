@@ -43,3 +43,23 @@ def test_direct_replies_belong_to_the_name() -> None:
     one, other = made.make("one"), made.make("other")
     assert made.replies_of(one) is made.replies_of(made.make("one"))
     assert made.replies_of(one) is not made.replies_of(other)
+
+
+def test_an_unused_queue_with_the_last_copies_of_dead_letters_goes_when_it_has_them_no_more() -> (
+    None
+):
+    bench = BrokerBench()
+    vhost = factory(bench).make("v")
+    for name, declaration in (
+        ("lease", {"arguments": {"x-expires": 1000}}),
+        ("auto", {"auto_delete": True}),
+    ):
+        vhost.declare_queue(QueueDeclaration(name=name, durable=True, **declaration))
+        bench.engine.owed["v", name] = "dead"
+    bench.run()
+    vhost.queues["auto"]._context.on_unused("auto")
+    bench.loop.advance(20)
+    assert set(vhost.queues) == {"lease", "auto"}
+    bench.engine.owed.clear()
+    bench.loop.advance(2)
+    assert not vhost.queues

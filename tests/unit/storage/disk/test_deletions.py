@@ -7,12 +7,15 @@ import errno
 import pytest
 
 from burrowmq.storage.loop.staged_commit import (
+    Ack,
+    Append,
     Delete,
     DropUnclaimed,
     Open,
+    StagedCommit,
 )
 from burrowmq.storage.names import QueueNames
-from tests.support.disk_side import DiskSide
+from tests.support.disk_side import DiskSide, messages
 
 Q = QueueNames("/", "q")
 
@@ -64,3 +67,27 @@ def test_a_queue_whose_deletion_was_not_committed_keeps_its_messages() -> None:
     with pytest.raises(Exception, match="EIO"):
         side.commit(Delete(1), definitions=[("queue", "q", None)])
     assert side.paths(".qi")
+
+
+def test_what_a_queue_gave_away_is_durable_before_its_end_also_in_the_first_commit_of_a_start() -> (
+    None
+):
+    """That deletes what has no definition, too."""
+    side = DiskSide()
+    for queue_id, name in ((1, "q"), (2, "dead")):
+        side.open(queue_id, name)
+    side.append(0, 3)
+    names = side.names._replace(name="q")[:2], side.names._replace(name="dead")[:2]
+    side.filesystem.fail("fdatasync", errno.EIO, times=1 << 30)
+    commit = StagedCommit(
+        90,
+        [DropUnclaimed(0), Append(2, 3, messages(3, 3), None), Ack(1, 0, 2, None), Delete(1)],
+        [("queue", "q", None)],
+        touched={1, 2},
+        sync=True,
+        is_moving=True,
+        moves={names},
+    )
+    with pytest.raises(Exception, match="EIO"):
+        side.jobs.apply(commit, side.no_room)
+    assert side.writer.queues().keys() == {1, 2}

@@ -13,6 +13,7 @@ from burrowmq.storage.loop.staged_commit import (
     Ack,
     AckMany,
     Append,
+    Command,
     Delete,
     SetVersion,
     StagedCommit,
@@ -230,14 +231,14 @@ def test_acks_that_a_confirm_waits_for_and_that_are_refused_are_named() -> None:
     assert two.after_kill(1) == [4, 5, *range(6, 12)]
 
 
-def moving(two: Two, source: int, target: int) -> StagedCommit:
-    """The first three messages of one queue become dead letters in the other."""
+def moving(two: Two, source: int, target: int, *more: Command) -> StagedCommit:
+    """The first three messages of one queue become dead letters in the other; `more` comes after that."""
     first, two.next_seq = two.next_seq, two.next_seq + 3
     copies = messages(first, 3, two.size)
     names = [two.side.writer.queues()[each].names[:2] for each in (source, target)]
     commit = StagedCommit(
         80 + first,
-        [Append(target, first, list(copies), None), Ack(source, 0, 2, None)],
+        [Append(target, first, list(copies), None), Ack(source, 0, 2, None), *more],
         touched={source, target},
         sync=True,
         is_moving=True,
@@ -267,6 +268,53 @@ def test_a_dead_letter_that_is_refused_leaves_its_original(
     assert (two.after_kill(1), two.after_kill(2)) == ([*range(9)], [3, 4, 5])
     if operation == "pwrite":
         two.check()
+
+
+@pytest.mark.parametrize("operation", ["pwrite", "fdatasync"])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_queue_is_not_deleted_with_the_last_copies_of_dead_letters(
+    size: int, operation: str
+) -> None:
+    """Neither in the commit in which the disk refuses these, nor in a later one: the store ends, and has them."""
+    for is_later in (False, True):
+        two = Two(size=size)
+        two.refuse(operation)
+        with pytest.raises(WriteFailed, match="to be deleted, and the disk refuses its dead let"):
+            if is_later:
+                moving(two, 2, 1)
+                two.side.commit(Delete(2), definitions=[("queue", "q2", None)])
+            else:
+                moving(two, 2, 1, Delete(2))
+        assert two.after_kill(2) == list(range(6))
+        assert not two.side.rows
+
+
+@pytest.mark.parametrize(("operation", "times"), [("pwrite", 2), ("fdatasync", 3)])
+@pytest.mark.parametrize("is_later", [False, True])
+def test_before_a_queue_is_deleted_its_refused_dead_letters_are_tried_once_more(
+    operation: str, times: int, is_later: bool
+) -> None:
+    two = Two()
+    two.refuse(operation, times)
+    if is_later:
+        assert moving(two, 2, 1).refused == {1}
+        two.side.commit(Delete(2))
+    else:
+        assert moving(two, 2, 1, Delete(2)).refused == set(), "all of it is durable"
+    assert two.after_kill(1) == list(range(9))
+    assert two.side.writer.queues().keys() == {1}
+    assert [epoch for queue_id, epoch in two.written if queue_id == 1]
+    if operation == "pwrite":
+        two.check()
+
+
+def test_queues_are_deleted_with_what_one_of_them_owes_the_other() -> None:
+    two = Two()
+    two.refuse("pwrite")
+    moving(two, 2, 1)
+    two.side.commit(Delete(2), Delete(1))
+    assert not two.side.writer.queues()
+    assert not two.side.writer.refusals.withheld()
 
 
 def test_a_refused_queue_is_neither_converted_nor_backed_up() -> None:
