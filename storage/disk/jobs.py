@@ -198,8 +198,8 @@ class DiskJobs:
             return
         self._next_upkeep = now + self._upkeep_interval_s
         acks = self._writer.acks
-        has_acks, acks.has_new = acks.has_new, False
         self.reopen()
+        has_acks, acks.has_new = acks.has_new, False
         self.upkeep()
         if has_acks and self._is_synced_first and self._context.is_dirty():
             with suppress(DiskFull):  # the next commit begins with what is left of it
@@ -272,6 +272,7 @@ class DiskJobs:
             return
         with self._lock:
             writer.refused.note_reopened(written)
+            writer.acks.has_new = True  # those that waited, and the ones that were withheld for it
 
     def _rescue(self, wait_for_space: WaitForSpace | None) -> None:
         """Write elsewhere what a failed sync may have lost; wait for room if need be. Raises StorageError."""

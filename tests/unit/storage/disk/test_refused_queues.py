@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 
 import pytest
 
@@ -229,6 +230,22 @@ def test_acks_that_a_confirm_waits_for_and_that_are_refused_are_named() -> None:
     assert (commit.refused, commit.unwritten_acks) == ({1}, {1})
     two.heal()
     assert two.after_kill(1) == [4, 5, *range(6, 12)]
+
+
+def test_acks_that_waited_for_a_refused_queue_are_young_when_it_is_back() -> None:
+    """A busy store has no idle moment, and its commits may not be synced."""
+    two = Two()
+    two.refuse("pwrite")
+    two.publish(1)
+    two.side.commit(Ack(1, 0, 1, None), sync=False)
+    two.side.jobs.keep_acks_young(100.0)
+    two.side.filesystem.heal()
+    two.side.jobs.keep_acks_young(200.0)
+    assert two.written
+    for seed in range(10):
+        after = DiskSide(two.side.filesystem.cut(random.Random(seed)), segment_entry_count=16)
+        after.take_up(1, "q1")
+        assert after.read(1) == list(range(2, 12))
 
 
 def moving(two: Two, source: int, target: int, *more: Command) -> StagedCommit:
