@@ -371,17 +371,20 @@ class Channel:
 
     def note_refused(
         self, epoch: int, queues: AbstractSet[object], *, are_acks_refused: bool
-    ) -> None:
-        """The disk has refused what the commit `epoch` has for these queues, or acks that this connection waits for."""
+    ) -> bool:
+        """The disk has refused what the commit `epoch` has for these queues, or acks that this connection waits for.
+
+        Gives whether a publish is nacked for it.
+        """
 
         def is_refused(targets: Iterable[object]) -> bool:
             return are_acks_refused or not queues.isdisjoint(targets)
 
-        if self.confirms is not None:
-            self.confirms.refuse(epoch, is_refused)
+        is_nacked = self.confirms is not None and self.confirms.refuse(epoch, is_refused)
         committing = self.committing
         if committing is not None and committing.epoch == epoch and is_refused(committing.queues):
             committing.is_refused = True
+        return is_nacked
 
     @property
     def has_waiting_confirms(self) -> bool:

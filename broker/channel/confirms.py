@@ -90,8 +90,12 @@ class Confirms:
         self.unconfirmed_count -= count
         return frames, count
 
-    def refuse(self, epoch: int, is_refused: Callable[[Iterable[object]], bool]) -> None:
-        """The disk has refused something of this commit: what waits for it is nacked if its queues are concerned."""
+    def refuse(self, epoch: int, is_refused: Callable[[Iterable[object]], bool]) -> bool:
+        """The disk has refused something of this commit: what waits for it is nacked if its queues are concerned.
+
+        Gives whether anything is.
+        """
+        known_count = len(self._nacked)
         first = self._acked_up_to + 1
         for one in self._pending:
             seq_nos = range(first, one.last + 1)
@@ -103,6 +107,7 @@ class Confirms:
             else:
                 each = zip(seq_nos, one.ways, strict=True)
                 self._nacked += [no for no, route in each if is_refused(route.queues or ())]
+        return len(self._nacked) > known_count
 
     def refuse_all(self, channel: int) -> tuple[bytes, int]:
         """The same when the store has failed: everything outstanding is refused."""

@@ -126,6 +126,8 @@ class Session:
         # Levels whose acks the next confirm covers, as the store calls them; None: no confirm covers any.
         self.settled: set[int] | None = None
         self._demands: dict[int, set[int]] = {}  # by epoch: those that are collected and in flight
+        # Queues whose acks the disk has refused in the last commit, as a nack has told.
+        self._told: AbstractSet[int] = frozenset()
         self.connected_at_ms = context.scheduler.wall_ms()
         self._was_answered = self._has_failed = self._is_closing = False
         self._held = HeldInput()
@@ -321,10 +323,22 @@ class Session:
     def note_refused(
         self, epoch: int, queues: AbstractSet[object], acks_of: AbstractSet[int]
     ) -> None:
-        """The disk has refused what the commit `epoch` has for these queues, and the acks of some."""
-        are_acks_refused = not acks_of.isdisjoint(self._demands.get(epoch, ()))
+        """The disk has refused what the commit `epoch` has for these queues, and the acks of some.
+
+        Acks that were to be durable with it are due with the next commit: a confirm that waits for that one covers
+        them, too, and so does the next publish where nobody waited. Once a nack has told of them, and whatever was
+        published before it was seen, a client knows.
+        """
+        refused = acks_of & self._demands.get(epoch, frozenset())
+        is_nacked = False
         for channel in list(self.channels.values()):
-            channel.note_refused(epoch, queues, are_acks_refused=are_acks_refused)
+            is_told = channel.note_refused(epoch, queues, are_acks_refused=bool(refused))
+            is_nacked = is_nacked or is_told
+        again = refused - self._told
+        self._told = again if is_nacked else frozenset()
+        if again and self.settled is not None:
+            self.settled |= again
+            self.demand_acks()
 
     # -- output -------------------------------------------------------------------------------------------------
 

@@ -101,3 +101,49 @@ def test_a_connection_remembers_so_many_levels_and_no_more():
     client.call(1, spec.Basic.Ack(1))
     assert [len(ids) for ids in bench.engine.acks_required] == [SETTLED_MAX + 1]
     assert client.session.settled == set()
+
+
+def end_refused(bench: BrokerBench, client: Client, queue_ids: list[int]) -> list[str]:
+    """The commit in flight ends, and the disk has refused the acks of these queues; what the client gets."""
+    epoch = bench.engine.in_flight
+    assert epoch is not None
+    client.session.note_refused(epoch, frozenset(), frozenset(queue_ids))
+    bench.commit()
+    return client.names()
+
+
+def test_acks_that_the_disk_refused_are_due_with_the_next_confirm_until_a_nack_has_told():
+    bench = BrokerBench()
+    client, (source, _) = with_two_got(bench)
+    client.call(1, spec.Confirm.Select())
+    client.call(1, spec.Basic.Ack(1))
+    client.session.demand_acks()  # with a commit for which no publish waits: a transaction's
+    bench.engine.require_sync()
+    bench.engine.hand_over()
+    publish(client, "b")
+    bench.engine.acks_required.clear()
+    assert end_refused(bench, client, [source]) == []
+    assert bench.engine.acks_required == [{source}], "the publish has come before this was known"
+    bench.engine.hand_over()
+    publish(client, "b")
+    assert end_refused(bench, client, [source]) == ["Basic.Nack"]
+    assert bench.engine.acks_required == [{source}] * 2, "the second one has, too"
+    publish(client, "b")
+    assert end_refused(bench, client, [source]) == ["Basic.Nack"]
+    assert bench.engine.acks_required == [{source}] * 2, "the client knows"
+    assert end_refused(bench, client, [source]) == ["Basic.Ack"]
+
+
+def test_refused_acks_that_no_publish_waited_for_are_due_with_the_first_that_does():
+    bench = BrokerBench()
+    client, (source, _) = with_two_got(bench)
+    client.call(1, spec.Confirm.Select())
+    client.call(1, spec.Basic.Ack(1))
+    client.session.demand_acks()
+    for _ in range(3):
+        bench.engine.require_sync()
+        bench.engine.hand_over()
+        assert end_refused(bench, client, [source]) == []
+    publish(client, "b")
+    bench.run()
+    assert end_refused(bench, client, [source]) == ["Basic.Nack"]
