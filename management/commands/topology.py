@@ -15,6 +15,7 @@ from burrowmq.broker.queue.rules.settings import QueueDeclaration, with_default_
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.management.answers.reply import ApiError, Call, bad_request, not_found
 from burrowmq.management.commands.commit import staged
+from burrowmq.protocol.errors import NotFound
 from burrowmq.protocol.table import from_json
 
 SHORT_TEXT_BYTES = 255
@@ -78,9 +79,12 @@ def purge(node: RunningNode, vhost: str, name: str) -> int:
 
 
 def delete_queue(node: RunningNode, vhost: str, name: str) -> None:
-    """Delete a queue with what is in it. Raises: NotFound, while only it has what it owes another one."""
+    """Delete a queue with what is in it. Raises: ApiError 503, while only it has what it owes another one."""
     queue = queue_of(node, vhost, name)
-    node.vhosts[vhost].require_deletable(queue)
+    try:
+        node.vhosts[vhost].require_deletable(queue)
+    except NotFound as error:
+        raise ApiError(503, "unavailable", str(error)) from error
     node.vhosts[vhost].delete_queue(queue)
     staged(node)
 

@@ -13,7 +13,6 @@ from burrowmq.broker.queue import queue as queue_module
 from burrowmq.config.store import StoreConfig
 from burrowmq.management import commands, messages
 from burrowmq.management.answers.reply import ApiError
-from burrowmq.protocol.errors import NotFound
 from burrowmq.storage.names import QueueNames
 from tests.support.bench.node import NodeBench
 from tests.support.bench.observer import RecordingObserver
@@ -138,8 +137,10 @@ def test_a_queue_stays_while_the_disk_refuses_its_dead_letters(tmp_path) -> None
             "NOT_FOUND - queue 'q' in vhost '/' is inaccessible:"
             " the disk refuses its dead letters for queue 'dead'"
         )
-        with pytest.raises(NotFound, match="inaccessible"):
+        with pytest.raises(ApiError) as refused:
             commands.topology.delete_queue(bench.node, "/", "q")
+        assert refused.value.status == 503
+        assert str(refused.value.reason).startswith("queue 'q' in vhost '/' is inaccessible: ")
         ((_, done),) = client.call(2, spec.Queue.Delete(queue="other"))
         assert done.NAME == "Queue.DeleteOk"
         bench.disk.heal()
