@@ -126,7 +126,8 @@ class DiskJobs:
         is_moving = writer.has_acks_left
         if is_moving:
             self.sync(commit, wait_for_space)
-            writer.begin_acks()
+            with self._lock:
+                writer.begin_acks()
             self._require_copies(commit, commit)
             self._write(commit, wait_for_space)
         is_waited_for = (commit.sync or is_moving) and self._is_synced_first
