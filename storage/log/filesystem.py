@@ -86,8 +86,15 @@ class LogFileSystem:
         self.groups.write_noted()
 
     def distrust(self) -> None:
-        """The last process was killed: what it wrote to own files and did not sync is in no log. Until `settle`."""
+        """The last process was killed: what it wrote to own files and did not sync is in no log. Until `settle`.
+
+        Neither is a queue's directory that it removed, and whose name may come back with a power cut.
+        """
         self._syncs.is_in_place = True
+        for vhost in self.base.listdir(self._root[:-1]):
+            directory = f"{self._root}{vhost}/queues"
+            if self.base.exists(directory):
+                self.groups.changed[directory] = None
 
     def settle(self) -> None:
         """A start has looked at everything: what nobody has open takes less memory from here on."""

@@ -9,7 +9,10 @@ from typing import cast
 import pytest
 
 from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.log.mount import mount
+from tests.support.machine_disk import MachineDisk
 from tests.support.mounted_log import (
+    IDENTITY,
     OPTIONS,
     QUEUE,
     QUEUES,
@@ -54,6 +57,24 @@ def test_what_a_killed_process_wrote_is_synced_in_place() -> None:
     file.pwrite(b"little", 512)
     synced(filesystem, file)
     assert calls(base) == (before[0] + 1, before[1])
+
+
+def test_a_queue_that_a_killed_process_removed_does_not_come_back_with_the_power() -> None:
+    """Its directory was the disk's, and the process had not come to sync the name's removal."""
+    base = MachineDisk()
+    base.mkdir(QUEUES)
+    for path in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
+        base.fsync_dir(path)
+    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    moved_out(filesystem)
+    filesystem.rmtree(QUEUE)
+    killed = base.process_killed()
+    filesystem, _ = mounted(killed)
+    assert not filesystem.exists(QUEUE)
+    assert any(killed.cut(random.Random(seed)).exists(QUEUE) for seed in range(20))
+    filesystem.distrust()
+    assert filesystem.sync_all([], [QUEUES]) == []
+    assert not any(killed.cut(random.Random(seed)).exists(QUEUE) for seed in range(20))
 
 
 def test_a_generation_ends_with_what_is_overdue() -> None:
