@@ -1,7 +1,8 @@
 """The plans of the simulated machine by name, in the order in which they are tried on a mutant.
 
-`seed 5` and `fault 5` are drawn (without and with failing calls), `focus 5` does much of one thing, `failed 3` is a line of failing_plans.jsonl, and
-`kept NAME` one of tests/mutation/plans.jsonl: each of those found the mutant that it is named after, when no other did.
+`seed 5` and `fault 5` are drawn (without and with failing calls), `focus 5` does much of one thing, `drill 5` does a few things again and again,
+`failed 3` is a line of failing_plans.jsonl, and `kept NAME` one of tests/mutation/plans.jsonl: each of those found the mutant that it is named
+after, when no other did.
 A plan is kept whole, so that it stays what it was when the way in which seeds are drawn changes. State: none but that file.
 """
 
@@ -19,6 +20,12 @@ from tests.simulation.machine.plans import packed
 from tests.simulation.machine.run import Plan, plan_of
 
 ACCENTS = ("crash", "restart", "strike", "redeclare", "settle", "idle", "policy", "consume")
+# What a drill is made of; a failing disk adds the others.
+DRILLS = (
+    *("settle", "settle", "restart", "restart", "crash", "wait", "idle", "delete", "redeclare"),
+    *("renew", "policy", "purge", "transact", "get", "lose"),
+)
+FAILING_DRILLS = ("strike", "strike", "fault", "heal", "owe")
 KEPT = Path(__file__).with_name("plans.jsonl")
 
 
@@ -44,6 +51,8 @@ def plan_by(name: str) -> Plan:
         return failed()[int(number)]
     if kind == "focus":
         return focused(int(number))
+    if kind == "drill":
+        return drilled(int(number))
     return plan_of(int(number), may_fail=kind == "fault")
 
 
@@ -69,13 +78,32 @@ def focused(number: int) -> Plan:
     return replace(plan, limits=limits, steps=steps, has_damage=is_damaged or plan.has_damage)
 
 
+def drilled(number: int) -> Plan:
+    """A short plan that publishes and does one to three other things, again and again in the same order."""
+    rng = random.Random(f"drill {number}")
+    plan = plan_of(number, may_fail=rng.random() < 0.45)
+    others = [*DRILLS, *(FAILING_DRILLS * 2 if plan.has_faults else ())]
+    drill = ["publish", *rng.sample(others, rng.choice((1, 2, 2, 3)))]
+    if "settle" in drill:
+        drill.insert(0, "consume")
+    rng.shuffle(drill)
+    count = rng.choice((10, 16, 24))
+    steps = tuple((drill[at % len(drill)], rng.randrange(1 << 30)) for at in range(count))
+    limits = replace(
+        plan.limits,
+        logs=rng.choice(((False,), (False,), (True,), (True, False), (False, True))),
+        is_checked_each_turn=False,
+    )
+    return replace(plan, limits=limits, steps=steps)
+
+
 @cache
 def drawn_as(name: str) -> str:
     """The name of a kept plan where it would still be drawn like that, else its own."""
     if not name.startswith("kept "):
         return name
     plan = plan_by(name)
-    others = [f"{kind} {plan.seed}" for kind in ("seed", "fault", "focus")]
+    others = [f"{kind} {plan.seed}" for kind in ("seed", "fault", "focus", "drill")]
     return next((other for other in others if plan_by(other) == plan), name)
 
 
@@ -87,10 +115,12 @@ def keep(name: str, mutant: str) -> None:
 
 def drawn(first: int, count: int) -> Iterator[str]:
     """Plans that are drawn."""
-    for seed in range(first, first + (count + 3) // 4):
+    for seed in range(first, first + (count + 5) // 6):
         yield f"seed {seed}"
+        yield f"drill {2 * seed}"
         yield f"focus {2 * seed}"
         yield f"fault {seed}"
+        yield f"drill {2 * seed + 1}"
         yield f"focus {2 * seed + 1}"
 
 

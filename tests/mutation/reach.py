@@ -67,7 +67,7 @@ class Reach:
         from tests.mutation.plans import plan_by
 
         def often(plan: str) -> float:
-            times = self._times.get(plan, {}).get(mutant.edit, 0)
+            times = self._times.get(plan, {mutant.edit: 1}).get(mutant.edit, 0)
             return min(times, MANY) / (2 + len(plan_by(plan).steps)) if times else 0.0
 
         return sorted(self.comes_past(mutant, plans), key=often, reverse=True)

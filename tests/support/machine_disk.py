@@ -94,6 +94,11 @@ class MachineDisk(SimFileSystem):
         self.is_off = False
         self.last_writes: deque[tuple[str, _Inode, int, bytes, bytes]] = deque(maxlen=LAST_WRITES)
 
+    @property
+    def last_write(self) -> tuple[int, bytes] | None:
+        """Where the last write went in its file, and what it wrote."""
+        return self.last_writes[-1][2:4] if self.last_writes else None
+
     def _begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
         if self.is_off:
             raise PowerCut("off")

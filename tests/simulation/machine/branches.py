@@ -5,7 +5,8 @@ calls to the disk, for a third of the price of as many runs. Where they lie one 
 draw from: over the whole of a run, whose later moments have more to lose. `met` says that something of interest is
 under way: copies are made behind such moments. Where it is known which calls to the disk a run makes without the change
 that is looked for (`expected`, of an earlier run that was given `calls`), they are made where it first makes others: at
-each of the next calls, and at some later ones. A run that makes the same calls needs none.
+each of the next calls, and at some later ones. A run that makes the same calls, with the same bytes, gets `BEFORE`: what a start makes of them
+may be another matter.
 
 State owned: how many copies were made, what the first that failed said. Called by `tests.simulation.machine.run`.
 Invariant: a copy ends in `finish`, and nothing of it but its reason reaches the run.
@@ -22,9 +23,11 @@ import signal
 from collections.abc import Sequence
 
 MOST = 5  # copies of one run
+BEFORE = 2  # of a run that has made the expected calls so far
 DENSE = 16  # calls to the disk, from the first that was not expected on, that each get a copy
 WINDOW = 24  # calls to the disk behind a moment of interest
-SHARE_ELSEWHERE = 0.004  # of other calls
+SHARE_ELSEWHERE = 0.004  # of other calls, where nobody knows how many there will be
+ELSEWHERE = 3  # of them in a run, where that is known
 # What a cut leaves of names and of contents that were not synced (all, none, any part): a sync that was left out shows
 # best where nothing of it is left, a wrong order where one is there and the other is not.
 CUTS = ((None, None), (None, None), (False, False), (False, False), (True, False), (False, True))
@@ -52,6 +55,7 @@ class Branches:
         self.forks = 0  # copies, in all
         self.is_looking = bool(most) or calls is not None
         self._expected = expected
+        self._share = ELSEWHERE / len(expected) if expected else SHARE_ELSEWHERE
         self._calls = calls
         self._at = 0  # calls to the disk, as long as they are those that were expected
         self._is_apart = not expected
@@ -69,23 +73,22 @@ class Branches:
     @property
     def _may_copy(self) -> bool:
         return (
-            self._is_apart
-            and self.is_open
-            and self.copies < self._due
+            self.is_open
+            and self.copies < (self._due if self._is_apart else min(self._due, BEFORE))
             and not (self.is_copy or self.reason)
         )
 
     def met(self) -> None:
         """Something of interest is under way."""
-        if not self._countdown and self._may_copy:
+        if not self._countdown and self._may_copy and self._is_apart:
             self._countdown = 1 + int(WINDOW * self.rng.random() ** 2)
 
-    def at_call(self, start: int, operation: str, path: str) -> bool:
-        """Whether the power goes before this call to the disk: this is a copy then."""
+    def at_call(self, start: int, operation: str, path: str, written: object = None) -> bool:
+        """Whether the power goes before this call to the disk: this is a copy then. `written`: what was, by those before."""
         if self._calls is not None:
-            self._calls.append(hash((operation, path)))
+            self._calls.append(hash((operation, path, written)))
         if not self._is_apart:
-            self._compare(hash((operation, path)))
+            self._compare(hash((operation, path, written)))
         if self._dense and self.is_open and not (self.is_copy or self.reason):
             self._dense -= 1
             self.start = start
@@ -96,7 +99,7 @@ class Branches:
             self._countdown -= 1
             if self._countdown:
                 return False
-        elif self.rng.random() >= SHARE_ELSEWHERE:
+        elif self.rng.random() >= self._share:
             return False
         self.copies += 1
         self.start = start

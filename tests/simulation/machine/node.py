@@ -302,9 +302,10 @@ class Machine:
         self.calls += 1
         if self.calls > CALLS_MAX:
             raise Violation("the disk is called for ever")
-        if self.branches.is_looking and self.branches.at_call(self.starts, operation, path):
-            self.rng.seed(self.branches.rng.random())
-            self.disk.cut_before = self.disk.operations
+        branches, disk = self.branches, self.disk
+        if branches.is_looking and branches.at_call(self.starts, operation, path, disk.last_write):
+            self.rng.seed(branches.rng.random())
+            disk.cut_before = disk.operations
         self.threads.switch_point()
 
     def _config(self) -> NodeConfig:

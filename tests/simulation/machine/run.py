@@ -78,6 +78,13 @@ UNDER_WAY = (
     *("transact", "policy", "purge", "idle", "restart"),
 )
 
+SECOND_LIVES = 0.4  # of the copies of a run
+# What is built upon a start in a copy, before the machine goes off again.
+LIVES = (
+    *(("publish",), ("publish", "publish"), ("consume", "settle", "publish")),
+    *(("publish", "restart"), ("restart", "publish"), ("declare", "publish", "publish")),
+)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -268,11 +275,28 @@ class Run:
             raise Violation(f"in a copy: {branches.reason}")
 
     def _end_copy(self) -> None:
-        """The machine went off in this copy of the run; a second time may find what the first start made of it."""
+        """The machine went off in this copy of the run; a second time may find what the first start made of it.
+
+        Or what was built upon that: a start may take over what is not durable, or what should be gone.
+        """
         branches = self.machine.branches
-        if self.machine.starts == branches.start or branches.rng.random() < 0.3:
+        if self.machine.starts == branches.start:
+            self._crash_now(is_power=self._is_power())
+        chance = branches.rng.random()
+        if chance < SECOND_LIVES:
+            self._live_on(branches.rng)
+        if chance < SECOND_LIVES + 0.2:
             self._crash_now(is_power=self._is_power())
         branches.finish()
+
+    def _live_on(self, rng: random.Random) -> None:
+        """Go on after a start, and let everybody have the answers."""
+        self.rng = rng
+        for name in rng.choice(LIVES):
+            self.note(f"{name} in a copy")
+            getattr(self, f"do_{name}")()
+            self._quiet(rng.choice((0.01, 0.3)))
+            self._look_for_failure()
 
     def note(self, text: str) -> None:
         """A line of the history."""

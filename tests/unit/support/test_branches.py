@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.machine.branches import DENSE, MOST, Branches
+from tests.simulation.machine.branches import BEFORE, DENSE, MOST, Branches
 from tests.simulation.machine.run import plan_of, run
 
 CALL = (1, "pwrite", "/data/a")
@@ -35,12 +35,12 @@ def test_nothing_is_copied_where_the_power_may_not_go() -> None:
 
 
 def test_copies_are_made_where_a_run_makes_other_calls_than_expected() -> None:
-    """At each call from there on, as long as there is none that has found something; none where nothing is other."""
+    """At each call from there on, as long as there is none that has found something; few where nothing is other."""
     calls: list[int] = []
     run(plan_of(3), Branches(3, calls=calls))
     same = Branches(3, MOST, expected=calls)
     assert run(plan_of(3), same) == run(plan_of(3))
-    assert same.forks == 0
+    assert same.forks <= BEFORE
     assert len(calls) > 300
     other = Branches(3, MOST, expected=[*calls[:300], 0, *calls[301:]])
     assert run(plan_of(3), other) == run(plan_of(3))

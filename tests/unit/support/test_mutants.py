@@ -88,7 +88,10 @@ def test_what_is_no_mutant_is_refused(block: str) -> None:
 
 
 def test_plans_go_by_their_names() -> None:
-    assert list(drawn(3, 4)) == ["seed 3", "focus 6", "fault 3", "focus 7"]
+    assert list(drawn(3, 6)) == [
+        *("seed 3", "drill 6", "focus 6"),
+        *("fault 3", "drill 7", "focus 7"),
+    ]
     assert plan_by("focus 6").seed == 6
     assert plan_by("seed 3") == plan_of(3)
     assert plan_by("fault 3") == plan_of(3, may_fail=True)
