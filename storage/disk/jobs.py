@@ -125,7 +125,10 @@ class DiskJobs:
         self._write(commit, wait_for_space)
         is_moving = writer.has_acks_left
         if is_moving:
-            self.sync(commit, wait_for_space)
+            if self._is_synced_first:
+                self.sync(commit, wait_for_space)
+            elif self._context.log is not None:
+                self._write_log(wait_for_space)
             with self._lock:
                 writer.begin_acks()
             self._require_copies(commit, commit)

@@ -105,7 +105,7 @@ class Writer:
         assert not self._steps, "a commit is being written"
         self.refused.begin(commit)
         left = left_to_write(commit)
-        is_moving = commit.is_moving and self.context.options.confirm == "fsync"
+        is_moving = commit.is_moving
         early = redeclared(left, self._queues) if left.control else []
         late = deleted_last(left, early) if is_moving else []
         for command in early:

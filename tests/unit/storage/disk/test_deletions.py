@@ -69,6 +69,19 @@ def test_a_queue_whose_deletion_was_not_committed_keeps_its_messages() -> None:
     assert side.paths(".qi")
 
 
+def test_what_a_queue_gave_away_is_written_before_its_end_where_nothing_is_synced() -> None:
+    side = DiskSide(confirm="written")
+    for queue_id, name in ((1, "q"), (2, "dead")):
+        side.open(queue_id, name)
+    side.append(0, 3)
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    commands = [Append(2, 3, messages(3, 3), None), Ack(1, 0, 2, None), Delete(1)]
+    commit = StagedCommit(90, commands, [("queue", "q", None)], touched={1, 2}, is_moving=True)
+    with pytest.raises(Exception, match="EIO"):
+        side.jobs.apply(commit, side.no_room)
+    assert side.writer.counters.written == 6
+
+
 def test_what_a_queue_gave_away_is_durable_before_its_end_also_in_the_first_commit_of_a_start() -> (
     None
 ):
