@@ -23,7 +23,7 @@ ACCENTS = ("crash", "restart", "strike", "redeclare", "settle", "idle", "policy"
 # What a drill is made of; a failing disk adds the others.
 DRILLS = (
     *("settle", "settle", "restart", "restart", "crash", "wait", "idle", "delete", "redeclare"),
-    *("renew", "policy", "purge", "transact", "get", "lose"),
+    *("renew", "policy", "purge", "transact", "get", "lose", "inherit"),
 )
 FAILING_DRILLS = ("strike", "strike", "fault", "heal", "owe")
 KEPT = Path(__file__).with_name("plans.jsonl")

@@ -35,6 +35,8 @@ LOSSES = frozenset({"record_lost", "message_set_aside", "index_unreadable", "com
 STORMS = 0.25  # of the runs
 DEBTS = 0.25  # of the runs in which calls fail
 PAIRS = 0.3
+ESTATES = 0.2
+TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octets are to these
 SQLITE = 0.2
 NEAR = 256  # what stands in a record before its body
 PIECE = 8  # octets by which a part of a body is known
@@ -99,6 +101,8 @@ class Plan:
     has_faults: bool
     has_damage: bool
     steps: tuple[tuple[str, int], ...]
+    letters: float = 0.4  # of the queues have dead letters
+    priorities: float = 0.25
 
     @property
     def may_lose_power(self) -> bool:
@@ -118,6 +122,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     storm = random.Random(f"storms {seed}")
     debt = random.Random(f"debts {seed}")
     pairs = random.Random(f"pairs {seed}")
+    estate = random.Random(f"estates {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -163,18 +168,28 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         chosen = ["owe" if debt.random() < 0.2 else name for name in chosen]
     if pairs.random() < PAIRS:
         chosen = ["renew" if pairs.random() < 0.15 else name for name in chosen]
+    has_estates = estate.random() < ESTATES
+    if has_estates:
+        chosen = ["inherit" if estate.random() < 0.15 else name for name in chosen]
     return Plan(
         seed,
         limits,
         strict=rng.random() < 0.7,
-        sector=rng.choice((512, 4096)),
+        sector=_sector(seed, rng.choice((512, 4096))),
         reverts=rng.random() < 0.3,
         switch_share=rng.choice((0.0, 0.1, 0.5)),
         has_faults=may_fail,
         # The self-check counts a persistent message that was damaged until the next start.
         has_damage=rng.random() < 0.1 and not limits.is_checked_each_turn,
         steps=tuple((name, rng.randrange(1 << 30)) for name in chosen),
+        letters=estate.choice((0.4, 0.8)) if has_estates else 0.4,
+        priorities=estate.choice((0.1, 0.25, 0.25, 0.7)),
     )
+
+
+def _sector(seed: int, usual: int) -> int:
+    """By how many octets a power cut tears this run's writes."""
+    return 64 if random.Random(f"sector {seed}").random() < TORN_SMALL else usual
 
 
 @dataclass
@@ -518,9 +533,9 @@ class Run:
         self.identity += 1
         home = Home(name, self.identity, is_durable=name == DEAD or rng.random() < 0.85)
         if name != DEAD:
-            home.has_dead_letters = rng.random() < 0.4
+            home.has_dead_letters = rng.random() < self.plan.letters
             home.ttl_ms = rng.choice((50, 500, 5000)) if rng.random() < 0.12 else None
-            home.levels = rng.choice((1, 3)) if rng.random() < 0.25 else None
+            home.levels = rng.choice((1, 3)) if rng.random() < self.plan.priorities else None
             home.version = rng.choice((1, 2, 2)) if rng.random() < 0.5 else 2
         self.model.homes.append(home)
         self.model.current[name] = home
@@ -813,6 +828,36 @@ class Run:
             self.do_publish()
         elif rng.random() < 0.5:
             self._heal()
+
+    def do_inherit(self) -> None:
+        """What a client has of a queue becomes dead letters in one read, with which the queue may go."""
+        rng, client = self.rng, self._client()
+        self._pump()
+        held = [its.home for its in client.deliveries.values() if its.home.has_dead_letters]
+        if not held:
+            self._fetch_some(client)
+            held = [its.home for its in client.deliveries.values() if its.home.has_dead_letters]
+        if not held or client.is_lost or client.is_paused:
+            return
+        if client.is_busy(CONFIRMING) or client.is_busy(REST):
+            return
+        home = rng.choice(held)
+        if rng.random() < 0.5:
+            self.do_crash()
+        for key in [key for key, its in client.deliveries.items() if its.home is home]:
+            client.settle(key, "reject")
+        if home.is_stable and rng.random() < 0.6:
+            self.result.operations["estate"] += 1
+            self._end_of(home)
+            client.send(client.delete(home))
+
+    def _fetch_some(self, client: SimClient) -> None:
+        """A client gets messages of a queue that has dead letters."""
+        homes = [home for home in self.model.current.values() if home.has_dead_letters]
+        homes = [home for home in homes if home.is_stable]
+        if homes and not client.is_busy(CONFIRMING) and len(client.consumers) < 3:
+            client.consume(self.rng.choice(homes), 5)
+            self._move(40)
 
     def _reject_some(self) -> None:
         """Some deliveries become dead letters."""
