@@ -28,9 +28,11 @@ from urllib.parse import urlsplit
 
 BUCKET = "bucket"
 FAULTS = ("lost", "refused", "conflict", "taken", "stall")
+OPERATIONS = ("create", "put", "get", "head", "list", "delete")
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 REGION = "us-east-1"
 _STATUS = {"refused": 503, "conflict": 409, "taken": 412}
+_OF_CREATE = ("conflict", "taken")
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 STALL_S = 0.3
 
@@ -57,6 +59,7 @@ def s3_server() -> Iterator[str]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is two writes
     server: FaultProxy
 
     def log_message(self, *_: object) -> None:
@@ -64,12 +67,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        fault = self.server.choose(self.command, self.headers.get("If-None-Match") is not None)
+        is_conditional = self.headers.get("If-None-Match") is not None
+        fault = self.server.choose(_operation(self.command, self.path, is_conditional))
         if fault in _STATUS:
             self._answer(_STATUS[fault], [], b"")
             return
         if fault == "stall":
-            time.sleep(STALL_S)
+            time.sleep(self.server.stall_s)
         status, headers, answer = self._ask(body)
         if fault == "lost":
             self.close_connection = True
@@ -103,33 +107,50 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+def _operation(method: str, path: str, is_conditional: bool) -> str:
+    """Say which of a store's operations a request belongs to; `get` and `open` look the same."""
+    if method == "PUT":
+        return "create" if is_conditional else "put"
+    if method == "GET":
+        return "list" if "list-type=" in path else "get"
+    return "head" if method == "HEAD" else "delete"
+
+
 class FaultProxy(ThreadingHTTPServer):
     """Forwards to a server, and fails a part of the requests."""
 
     daemon_threads = True
+    request_queue_size = 1024
 
     def __init__(
-        self, upstream: str, seed: int, share: float, faults: Sequence[str] = FAULTS
+        self,
+        upstream: str,
+        seed: int,
+        share: float,
+        faults: Sequence[str] = FAULTS,
+        stall_s: float = STALL_S,
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.upstream = upstream
+        self.stall_s = stall_s
         self.share = share
         self.done: Counter[tuple[str, str]] = Counter()
+        """How many requests of each operation had each fault, "" for none."""
         self._chosen = random.Random(seed)
         # In turn, so that a short run has all of them.
-        plain = [fault for fault in faults if fault not in {"conflict", "taken"}]
+        plain = [fault for fault in faults if fault not in _OF_CREATE]
         self._faults = (itertools.cycle(plain), itertools.cycle(faults))
         self._lock = threading.Lock()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that has gone is no error here."""
 
-    def choose(self, method: str, is_conditional: bool) -> str:
+    def choose(self, operation: str) -> str:
         """Say what becomes of a request, "" for nothing."""
         with self._lock:
-            faults = self._faults[is_conditional]
+            faults = self._faults[operation == "create"]
             fault = next(faults) if self._chosen.random() < self.share else ""
-            self.done[method, fault] += 1
+            self.done[operation, fault] += 1
         return fault
 
     @property
@@ -138,12 +159,21 @@ class FaultProxy(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
+def faults_of(operation: str) -> tuple[str, ...]:
+    """Return what the requests of an operation may meet."""
+    return tuple(each for each in FAULTS if operation == "create" or each not in _OF_CREATE)
+
+
 @contextmanager
 def fault_proxy(
-    upstream: str, seed: int, share: float, faults: Sequence[str] = FAULTS
+    upstream: str,
+    seed: int,
+    share: float,
+    faults: Sequence[str] = FAULTS,
+    stall_s: float = STALL_S,
 ) -> Iterator[FaultProxy]:
     """Give a proxy that fails this share of the requests."""
-    proxy = FaultProxy(upstream, seed, share, faults)
+    proxy = FaultProxy(upstream, seed, share, faults, stall_s)
     thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,7 +25,6 @@ from pyspark_amqp.spool.store import OutcomeUnknown, SpoolError, Store, check
 from tests.support.object_stores import (
     BUCKET,
     CREDENTIALS,
-    FAULTS,
     REGION,
     STALL_S,
     fault_proxy,
@@ -136,31 +133,3 @@ def test_what_a_killed_task_left_on_its_disk_goes_by_age(
             "other",
             "pyspark_amqp-young",
         ]
-
-
-@pytest.mark.parametrize(
-    "count", [20, pytest.param(10_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
-)
-def test_each_piece_has_one_attempt_whatever_answers_are_lost(
-    server: str, count: int, tmp_path: Path
-) -> None:
-    """An attempt that is told that it has won has, one that is told that it has lost has not, and all read the same."""
-    stream = uuid.uuid4().hex
-    plain = Spool(store_at(server))
-    told: list[tuple[Piece, str, bool]] = []
-    with fault_proxy(server, seed=count, share=0.4) as proxy, ThreadPoolExecutor(4) as pool:
-        spool = Spool(store_at(proxy.url))
-
-        def run(number: int) -> None:
-            piece = Piece(stream, "q", number, 0, 1)
-            for attempt in (f"{number} first", f"{number} second"):
-                told.append((piece, attempt, attempted(spool, piece, attempt)))
-                assert attempt_in(spool, piece) == attempt_in(plain, piece)
-
-        for done in [pool.submit(run, number) for number in range(count)]:
-            done.result()
-        seen = {fault for _, fault in proxy.done}
-    assert seen == {"", *FAULTS}
-    for piece, attempt, has_won in told:
-        assert (attempt_in(plain, piece) == attempt) is has_won
-    assert sum(has_won for _, _, has_won in told) == count
