@@ -122,7 +122,8 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == end:
             return []
         spool = self._spool()
-        self._require_stream(spool, at)
+        if self._prepared != at.stream:
+            self._require_stream(spool, at)
         byte_limit = options.byte_limit if self._is_limited else None
         return partitions_of(spool, at.pieces(), options.task.task_bytes, byte_limit)
 

@@ -3,7 +3,7 @@
 Owns no state. Called by the readers of streams and drains, in Spark's Python workers.
 
 Invariant: rows come from the published file alone, so that every attempt at a piece, at the same time or
-after a crash, yields the same rows. Taking may be repeated as a whole: what was not published went back
+after a crash, yields the same rows; who published it reads what it sent, which a store elsewhere need not send back. Taking may be repeated as a whole: what was not published went back
 to the queue, and what was published is found.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -27,7 +29,7 @@ from pyspark_amqp.spool import (
     TakeOptions,
     open_store,
     read_batches,
-    take,
+    taking,
 )
 from pyspark_amqp.wire import connect
 
@@ -68,9 +70,11 @@ def partitions_of(
     queues = Counter(piece.queue for piece in pieces)
     doubted: dict[str, list[str]] = {}
     stream = pieces[0].stream
-    for found in spool.compared(stream, spool.pieces(stream)):
-        if found.is_in_doubt and found.seq < pieces[0].seq:
-            doubted.setdefault(found.folder, []).append(found.key)
+    earlier = [
+        found for found in spool.pieces(stream) if found.is_in_doubt and found.seq < pieces[0].seq
+    ]
+    for found in spool.compared(stream, earlier):
+        doubted.setdefault(found.folder, []).append(found.key)
     return [
         PiecePartition(
             piece,
@@ -91,9 +95,9 @@ def rows_of(
     spool = spool_at(options.spool)
     piece = partition.piece
 
-    def attempt() -> None:
+    def attempt() -> Path | None:
         if spool.has(piece):
-            return
+            return None
         if spool.store.is_path and not spool.has_stream(piece.stream):
             raise SpoolError(
                 f"{spool}: no folder of stream {piece.stream} here, though the driver made it; "
@@ -108,8 +112,14 @@ def rows_of(
         )
         name = f"{options.addresses[0].connection_name} {piece.queue} {piece.seq}-{piece.part}"
         with connect([address.named(name) for address in options.addresses]) as connection:
-            take(spool, piece, connection, schema, how, partition.doubt)
+            own = taking(spool, piece, connection, schema, how, partition.doubt)
+            if spool.store.is_path:  # the published file is as near
+                with own:
+                    return None
+            return kept.enter_context(own)
 
-    persist(attempt, options.retry_timeout_s, may_rotate=may_rotate(options.addresses))
-    with spool.open(piece) as path:
+    with ExitStack() as kept:
+        path = persist(attempt, options.retry_timeout_s, may_rotate=may_rotate(options.addresses))
+        if path is None:
+            path = kept.enter_context(spool.open(piece))
         yield from read_batches(path, schema)

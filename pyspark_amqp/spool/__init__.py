@@ -19,7 +19,7 @@ from pyspark_amqp.spool.marks import Mark
 from pyspark_amqp.spool.offset import BadOffset, Offset, Piece, Share, fair_shares
 from pyspark_amqp.spool.places import open_store
 from pyspark_amqp.spool.store import FileGone, SpoolError, check
-from pyspark_amqp.spool.take import Doubt, StaleTask, TakeOptions, take
+from pyspark_amqp.spool.take import Doubt, StaleTask, TakeOptions, take, taking
 
 __all__ = [
     "BadOffset",
@@ -44,4 +44,5 @@ __all__ = [
     "open_store",
     "read_batches",
     "take",
+    "taking",
 ]

@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -233,12 +233,14 @@ class Spool:
         """Return the pieces whose messages may come again."""
         return [found for found in self.published(stream, queue) if found.is_in_doubt]
 
-    def compared(self, stream: str, pieces: Iterable[Published]) -> list[Published]:
+    def compared(self, stream: str, pieces: Sequence[Published]) -> list[Published]:
         """Return those of the pieces whose messages need not come once more: Spark has their rows, or will.
 
         A task that came after its batch was committed, and died before it could withdraw its piece, left what nobody
         reads.
         """
+        if all(each.is_read for each in pieces):
+            return list(pieces)
         committed = self.committed(stream)
         return [each for each in pieces if each.seq > committed or each.is_read]
 
@@ -290,8 +292,7 @@ class Spool:
                 with self.store.open(each.key) as path:
                     # They only spare a duplicate after another failure.
                     self.store.put(_beside(each.key, IDS), keep_ids(path), is_durable=False)
-        self._remove(gone)
-        self.store.delete(old)
+        self._remove(gone, old)
         return len(gone)
 
     def sweep(self, stream: str, *, temporary_age_s: float, in_doubt_age_s: float) -> int:
@@ -310,11 +311,11 @@ class Spool:
         self._remove(old)
         return len(old) + self.store.tidy(f"{_name(stream)}/", temporary_age_s)
 
-    def _remove(self, pieces: list[Published]) -> None:
+    def _remove(self, pieces: list[Published], others: Sequence[str] = ()) -> None:
         """Remove pieces and then their marks: in the other order they would look in doubt for a moment."""
-        self.store.delete(each.key for each in pieces)
-        self.store.delete(_beside(each.key, ACKED) for each in pieces if not each.is_in_doubt)
-        self.store.delete(_beside(each.key, READ) for each in pieces if each.is_read)
+        acked = [_beside(each.key, ACKED) for each in pieces if not each.is_in_doubt]
+        read = [_beside(each.key, READ) for each in pieces if each.is_read]
+        self.store.delete([*(each.key for each in pieces), *acked, *read, *others])
 
 
 def _name(text: str) -> str:

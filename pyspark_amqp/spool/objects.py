@@ -35,6 +35,7 @@ MISSING: Final = (
     "pip install 'pyspark-amqp[spark-cloud]'"
 )
 _LISTED_AT_ONCE: Final = 1000
+_DELETED_AT_ONCE: Final = 1000  # what S3 removes in one request
 _TEXT_MAX: Final = 300
 _CONNECT_TIMEOUT: Final = timedelta(seconds=10)
 # For a whole request. An object that is sent has more time, as if the link were so slow; one that is read may take what
@@ -143,9 +144,10 @@ class ObjectStore:
         import obstore  # noqa: PLC0415 - an extra
 
         keys = list(keys)
-        if keys:
-            with self._telling(keys[0], "delete"), contextlib.suppress(FileNotFoundError):
-                obstore.delete(self._client, keys)
+        for start in range(0, len(keys), _DELETED_AT_ONCE):
+            some = keys[start : start + _DELETED_AT_ONCE]
+            with self._telling(some[0], "delete"), contextlib.suppress(FileNotFoundError):
+                obstore.delete(self._client, some)
 
     @contextlib.contextmanager
     def open(self, key: str) -> Iterator[Path]:

@@ -75,7 +75,7 @@ class Store(Protocol):
         """Yield the files whose keys begin with the prefix, in the order of their keys."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove files; those that are not there are none to remove."""
+        """Remove files, in their order where it takes several steps; those that are not there are none to remove."""
 
     def open(self, key: str) -> AbstractContextManager[Path]:
         """Give a file as a local one, to be read only. Raises: FileGone."""

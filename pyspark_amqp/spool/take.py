@@ -7,7 +7,7 @@
     5  publish; somebody else was first: close, so that the messages go back
     6  the batch is committed already: withdraw the file and close, so that they go back
     7  cancel, acknowledge all (also what was left out), wait until the broker has done so
-    8  mark as acked
+    8  mark as acked, while whoever called reads what was published
 
 Killed before 5 the messages go back and nothing was published. Killed after 5 and before the broker
 handled 7 they are in the spool and come again: step 3 leaves them out if they have message ids, else
@@ -28,7 +28,8 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -90,6 +91,23 @@ def take(
 
     Without `doubt` the spool is asked what is in doubt. Raises: StaleTask, SpoolError, WireError, BadMessage.
     """
+    with taking(spool, piece, connection, schema, options, doubt):
+        return
+
+
+@contextlib.contextmanager
+def taking(
+    spool: Spool,
+    piece: Piece,
+    connection: Connection,
+    schema: pa.Schema,
+    options: TakeOptions = _DEFAULTS,
+    doubt: Doubt | None = None,
+) -> Iterator[Path | None]:
+    """Do what `take` does, and give the file that was published, None when another attempt's was.
+
+    The connection is not needed any more then. Raises: as `take`.
+    """
     attempt = uuid.uuid4().hex
     stored = _stored_schema(schema, options)
     consumer = Consumer(connection, piece.queue, piece.count)
@@ -107,16 +125,21 @@ def take(
                     left_out = _leave_out(whole, ids, file, stored)
                     file.finish(taken)
                 path = filtered
+                whole.unlink()
         barrier(connection)
         if not publish(spool, piece, attempt, path):
             connection.close()
+            yield None
             return
-    if spool.is_stale(piece):
-        spool.withdraw(piece)
-        raise StaleTask(f"batch {piece.seq} of stream {piece.stream} is committed already")
-    consumer.settle(last)
-    cut_at = taken.message_count if taken.is_cut else None
-    spool.mark_acked(piece, Mark(cut_at, again, left_out))
+        if spool.is_stale(piece):
+            spool.withdraw(piece)
+            raise StaleTask(f"batch {piece.seq} of stream {piece.stream} is committed already")
+        consumer.settle(last)
+        cut_at = taken.message_count if taken.is_cut else None
+        with ThreadPoolExecutor(1) as aside:
+            marked = aside.submit(spool.mark_acked, piece, Mark(cut_at, again, left_out))
+            yield path
+            marked.result()
 
 
 def _consume(

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_amqp.columns import struct_of
 from pyspark_amqp.options import BadOptions
+from pyspark_amqp.source import tasks
 from pyspark_amqp.source.stream import AmqpStreamReader
 from pyspark_amqp.spool import Spool, SpoolError
 from pyspark_amqp.spool.posix import PosixStore
@@ -155,6 +156,37 @@ def test_a_query_that_waits_asks_nothing_of_the_store(
     store.asked.clear()
     assert reader.latestOffset(end, ReadAllAvailable()) == end
     assert store.asked == []
+
+
+def test_a_batch_on_another_machine_s_store_costs_few_requests(
+    broker_url: str,
+    queue: str,
+    options: dict[str, str],
+    open_reader: OpenReader,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Driver and task; the task does not fetch what it sent itself, who reads it again does."""
+    store = CountedStore(PosixStore(options["spoolLocation"]))
+    store.is_path = False
+    monkeypatch.setattr(tasks, "spool_at", lambda place: Spool(store))
+    reader = open_reader()
+    reader._spool_once = Spool(store)
+    at = reader.initialOffset()
+    for seq in range(3):
+        publish(broker_url, queue, 2)
+        store.asked.clear()
+        end = reader.latestOffset(at, ReadAllAvailable())
+        if seq:
+            assert store.asked == ["list"]
+            reader.commit(at)
+            assert store.asked == ["list", "get", "list", "put", "delete"]
+        store.asked.clear()
+        assert rows(reader, at, end) == ["m0", "m1"]
+        assert store.asked == ["list", "head", "create", "get", "put"]
+        store.asked.clear()
+        assert rows(reader, at, end) == ["m0", "m1"]
+        assert store.asked == ["list", "head", "open"]
+        at = end
 
 
 def test_what_is_published_meanwhile_waits_for_the_next_run(

@@ -22,6 +22,7 @@ from pyspark_amqp.spool import (
     message_ids,
     read_batches,
     take,
+    taking,
 )
 from pyspark_amqp.spool.content import keep_ids, write_batches
 from pyspark_amqp.spool.posix import PosixStore
@@ -268,12 +269,25 @@ def test_a_piece_costs_few_requests(broker_url: str, queue: str, tmp_path: Path)
         store.asked.clear()
         piece = Piece("s", queue, 1, part, 2)
         assert not spool.has(piece)
-        with connect(broker_url) as connection:
-            take(spool, piece, connection, SCHEMA, QUICK, doubt)
-        with spool.open(piece) as path:
-            assert how_much(path) == (2, False)
+        with (
+            connect(broker_url) as connection,
+            taking(spool, piece, connection, SCHEMA, QUICK, doubt) as own,
+        ):
+            assert own is not None
+            assert how_much(own) == (2, False)
         siblings = ["list", "open"] if part else []  # one was published before
-        assert store.asked == ["head", *siblings, "create", "get", "put", "open"]
+        assert store.asked == ["head", *siblings, "create", "get", "put"]
+
+
+def test_who_was_not_first_has_no_file(broker_url: str, queue: str, spool: Spool) -> None:
+    publish(broker_url, queue, 2)
+    piece = Piece("s", queue, 1, 0, 2)
+    publish_file(spool, piece, lambda path: write_batches(path, piece, SCHEMA, []))
+    with (
+        connect(broker_url) as connection,
+        taking(spool, piece, connection, SCHEMA, QUICK, Doubt(has_siblings=False)) as own,
+    ):
+        assert own is None
 
 
 def test_what_a_task_left_that_came_too_late_is_compared_with_nothing(
