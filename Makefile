@@ -12,6 +12,7 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LAYERS_STAMP := $(VENV)/.stamp-layers
 SPARK_STAMP := $(VENV)/.stamp-spark
+SPARK_OLDEST_STAMP := $(VENV)/.stamp-spark-oldest
 PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/record/_record_c.pyx storage/files/_sync_c.pyx broker/machine/_pools_c.pyx build_stamp.pxi)
 
 # Directories that are checked; a directory that does not exist yet is left out.
@@ -73,6 +74,18 @@ $(SPARK_STAMP): $(PY) requirements-spark.lock
 
 .PHONY: setup-spark
 setup-spark: $(SPARK_STAMP) ## make .venv/spark: pyspark, pyarrow and what their tests need (700 MB)
+
+# Only Spark is another there: everything else is what .venv/spark has, which comes behind it on the path.
+$(SPARK_OLDEST_STAMP): $(SPARK_STAMP) requirements-spark-oldest.lock
+	$(PYTHON) -m venv --clear $(VENV)/spark-oldest
+	$(VENV)/spark-oldest/bin/python -m pip --disable-pip-version-check --quiet --no-input install \
+	  --require-hashes --requirement requirements-spark-oldest.lock
+	@{ pwd; $(VENV)/spark/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } \
+	  >"$$($(VENV)/spark-oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
+	@touch $@
+
+.PHONY: setup-spark-oldest
+setup-spark-oldest: $(SPARK_OLDEST_STAMP) ## make .venv/spark-oldest: the oldest Spark that is taken, for a part of the tests (450 MB)
 
 .PHONY: build
 build: $(RUN_STAMP) ## compile the optional modules in place again

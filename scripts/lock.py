@@ -16,6 +16,7 @@ LOCKS = {
     "requirements-dev.lock": ("pyproject.toml", "--extra=build", "--extra=dev"),
     "requirements-layers.lock": ("requirements-layers.in",),
     "requirements-spark.lock": ("requirements-spark.in",),
+    "requirements-spark-oldest.lock": ("requirements-spark-oldest.in",),
 }
 COMMAND = (
     *(sys.executable, "-m", "piptools", "compile", "--quiet", "--no-config", "--strip-extras"),
