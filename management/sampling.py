@@ -36,8 +36,8 @@ from burrowmq.management.history.history import (
 SLICE_S = 0.005
 # So many objects are read between two looks at the clock.
 CHUNK = 50
-# To pass over a connection that has been still is a tenth of that, over a dormant queue a hundredth.
-STILL_CHUNK = 500
+# To pass over a connection that has been still is a fiftieth of that, over a dormant queue a hundredth.
+STILL_CHUNK = 2500
 DORMANT_CHUNK = 5000
 
 # The node's counters by RabbitMQ's names.
@@ -158,17 +158,16 @@ def _connections(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
     """Those that something has happened to, with their channels; of the others those that have a history."""
     still, history = rates.still, rates.history
     sessions = list(node.sessions)
-    for count, session in enumerate(sessions):
+    for start in range(0, len(sessions), STILL_CHUNK):
+        chunk = sessions[start : start + STILL_CHUNK]
         if not history.has_room:
-            wire = session.wire
-            octets = None if wire is None else (wire.bytes_received, wire.bytes_sent)
-            known = still.keys(session, octets)
-            if known is not None and rates.keep(known):
+            moved, unmoved = still.split((each, _octets(each)) for each in chunk)
+            if unmoved and rates.keep(unmoved):
                 history.note_refused()
-                if count % STILL_CHUNK == 0:
-                    yield None
-                continue
-        yield from _connection(session, rates)
+                chunk = moved
+        for session in chunk:
+            yield from _connection(session, rates)
+        yield None
     still.keep(sessions, node.vhosts.values())
     for kind in (kinds.CONNECTION, kinds.CHANNEL):
         for key in history.unsampled(kind):
@@ -180,11 +179,6 @@ def _connections(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
 def _connection(session: Session, rates: Rates) -> Iterator[Sampled]:
     """A connection and its channels."""
     wire = session.wire
-    octets = None
-    if (
-        wire is not None and not wire.pauses
-    ):  # what waits was read already, and is counted when nothing moves
-        octets = wire.bytes_received, wire.bytes_sent
     vhost = None if session.entered is None else session.entered.vhost
     found = NOTHING[: -len(OCTETS)]
     known: list[Hashable] = []
@@ -198,8 +192,18 @@ def _connection(session: Session, rates: Rates) -> Iterator[Sampled]:
         key = keys.connection_key(session.name)
         known.append(key)
         moved = (0, 0) if wire is None else (wire.bytes_received, wire.bytes_sent)
-        rates.still.note(session, Seen(octets, tuple(known), vhost, (*found, *moved)))
+        rates.still.note(session, Seen(_octets(session), tuple(known), vhost, (*found, *moved)))
         yield kinds.CONNECTION, key, moved
+
+
+def _octets(session: Session) -> int | None:
+    """What has moved on its socket, heartbeats apart; None: that says nothing."""
+    wire = session.wire
+    if (
+        wire is None or wire.pauses
+    ):  # what waits was read already, and is counted when nothing moves
+        return None
+    return wire.bytes_received + wire.bytes_sent - wire.heartbeat_octets
 
 
 def _with_sum(counters: Values, at: int) -> Values:

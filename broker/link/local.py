@@ -195,7 +195,7 @@ class _SessionWire:
     def __init__(self, link: LocalLink) -> None:
         self._link = link
         self.bytes_received = self.bytes_sent = self.reads = self.writes = 0
-        self.bytes_unsent = 0
+        self.bytes_unsent = self.heartbeat_octets = 0
         self.pauses: dict[str, float] = {}
         self.unread_since_s: float | None = None
 
@@ -213,6 +213,9 @@ class _SessionWire:
 
     def heartbeat_due(self, now: float) -> None:
         """Nobody is silent here without the other knowing."""
+
+    def opened(self) -> None:
+        """Nobody waits for that."""
 
     def close_after(self, delay_s: float) -> None:
         """The session closes: the owner is told what it has said first."""

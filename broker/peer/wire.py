@@ -16,6 +16,8 @@ class Wire(Protocol):
 
     bytes_received: int
     bytes_sent: int
+    heartbeat_octets: int
+    """Octets of heartbeats among both that came alone: they mean nothing to anybody but the two ends."""
     reads: int
     writes: int
     pauses: dict[str, float]
@@ -38,6 +40,10 @@ class Wire(Protocol):
 
     def resume_reading(self, reason: str) -> None:
         """Withdraw one reason; reading resumes when none is left."""
+        ...
+
+    def opened(self) -> None:
+        """The handshake is complete."""
         ...
 
     def heartbeat_due(self, now: float) -> None:

@@ -34,7 +34,9 @@ class Heartbeats:
         self._seconds: dict[Session, int] = {}
 
     def opened(self, session: Session) -> None:
-        """A connection's interval has been agreed on."""
+        """A connection is open: the time for its handshake ends, and the interval that was agreed on begins."""
+        if session.wire is not None:
+            session.wire.opened()
         interval_s = session.connection.heartbeat_s
         if interval_s >= SHORT_BELOW_S:
             self._look_in(interval_s // LOOKS, session, self._scheduler.monotonic())

@@ -46,6 +46,10 @@ SMALL_PART = 4096
 IOV_MAX = 1024
 """Parts that the system takes at a time."""
 
+FEW_READS = 8
+"""Reads between two looks above which a connection is in use."""
+DOZE_READ = 4096
+"""Octets that a look reads at most of a connection which was silent."""
 LOOK_SLACK_S = 2.5
 """How much earlier than after half an interval a heartbeat may be sent."""
 
@@ -83,8 +87,11 @@ class AmqpTransport(asyncio.Protocol):
         self._closing: asyncio.TimerHandle | None = None
         self.bytes_received = 0
         self.bytes_sent = 0
+        self.heartbeat_octets = 0
         self.reads = 0
         self.writes = 0
+        self._is_dozing = False
+        self._reads_seen = 0
         self._bytes_seen = 0
         self._bytes_seen_out = 0
         self._turn_bytes = 0
@@ -109,7 +116,11 @@ class AmqpTransport(asyncio.Protocol):
         self.bytes_received += size
         self.reads += 1
         is_new = not self._turn_bytes
+        if self._is_dozing:
+            self._set_low_water(1)
+            self._is_dozing = False
         if data == HEARTBEAT_FRAME and is_new and self.session.connection.is_between_frames:
+            self.heartbeat_octets += size
             return  # it has been heard, and no turn need end for it
         self._turn_bytes += size
         if self._rest or (size > FIRST_BYTES and not self.session.is_publisher):
@@ -170,6 +181,10 @@ class AmqpTransport(asyncio.Protocol):
         self.unread_since_s = None
         self.resume_reading("unread output")
         self.session.drained(is_paused=False)
+
+    def opened(self) -> None:
+        """The handshake is complete."""
+        self._handshake.cancel()
 
     def _handshake_expired(self) -> None:
         if not self.session.is_open:
@@ -296,14 +311,52 @@ class AmqpTransport(asyncio.Protocol):
             if self.bytes_sent == self._bytes_seen_out:
                 self._transport.write(HEARTBEAT_FRAME)
                 self.bytes_sent += len(HEARTBEAT_FRAME)
+                self.heartbeat_octets += len(HEARTBEAT_FRAME)
             self._bytes_seen_out = self.bytes_sent
             self._sent_at = now
+        if self._is_dozing:
+            self._read_heartbeat()
+        elif self.reads - self._reads_seen <= FEW_READS:
+            self._doze()
+        self._reads_seen = self.reads
         if self.pauses or self.bytes_received != self._bytes_seen:
             self._bytes_seen = self.bytes_received
             self._heard_at = now
         elif now - self._heard_at >= 2 * interval:
             session.lost(f"missed heartbeats from client, timeout: {interval}s")
             self._transport.abort()
+
+    def _doze(self) -> None:
+        """Next to nothing came since the last look: from now on the looks read heartbeats, and none wakes the loop.
+
+        A heartbeat is shorter than any other frame, so the kernel is told to speak up for more than one only. Whatever
+        else comes ends that before it is looked at, and inside a frame it does not begin: its end may be shorter still.
+        """
+        is_plain = self._fd >= 0 and not self._transport.is_closing()
+        if is_plain and self.session.connection.is_between_frames:
+            self._is_dozing = self._set_low_water(len(HEARTBEAT_FRAME) + 1)
+
+    def _read_heartbeat(self) -> None:
+        if self.pauses or self._transport.is_closing():
+            return
+        # An end of the socket, and what is wrong with it, the loop finds out too.
+        with contextlib.suppress(OSError):
+            data = os.read(self._fd, DOZE_READ)
+            if data == HEARTBEAT_FRAME:
+                self.bytes_received += len(data)
+                self.heartbeat_octets += len(data)
+                self.reads += 1
+            elif data:
+                self.data_received(data)
+
+    def _set_low_water(self, size: int) -> bool:
+        """Have the loop told of the socket when so many octets are there; False where that cannot be had."""
+        try:
+            sock = self._transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+        except (OSError, AttributeError):
+            return False
+        return True
 
 
 def _behind(parts: Sequence[bytes | memoryview], written: int) -> list[bytes | memoryview]:

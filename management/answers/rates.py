@@ -10,9 +10,9 @@ gets the slope between the two. What is no longer sampled is forgotten. Invarian
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from burrowmq.management.answers.still import Still
 from burrowmq.management.history.history import History
@@ -81,14 +81,12 @@ class Rates:
         else:
             self._pending[key] = (columns, row, self._times_ms[0])
 
-    def keep(self, keys: tuple[Hashable, ...]) -> bool:
-        """Nothing has happened to these since the last round; False when one of them was not in it."""
-        current, pending = self._current, self._pending
-        for key in keys:
-            before = current.get(key)
-            if before is None:
-                return False
-            pending[key] = before
+    def keep(self, keys: Sequence[Hashable]) -> bool:
+        """Nothing has happened to these since the last round; False, and nothing done, when one was not in it."""
+        found = [*map(self._current.get, keys)]
+        if None in found:
+            return False
+        self._pending.update(zip(keys, cast("list[Sample]", found), strict=True))
         return True
 
     def kept(self, key: Hashable) -> tuple[int, ...] | None:

@@ -1,9 +1,10 @@
-"""Connections on which no octet has moved since the last sample: what they and their channels count is what it was.
+"""Connections on which nothing but heartbeats has moved since the last sample: their counts are what they were.
 
 A client that keeps its connection open and does nothing would cost as much to be sampled as one that works: five
 thousand of them 60 ms every five seconds, ten times what their heartbeats cost. Whatever is counted on a channel moves
 octets in the same turn: it was read before, or is written at its end. What is not, was read and waits, for an alarm or
-because the connection holds as much as it may: such a one is never still.
+because the connection holds as much as it may: such a one is never still. Those of heartbeats count for nothing here:
+they are in the figures once anything else moves.
 
 State owned: of each connection its octets at the last sample, under which keys it and its channels are sampled, and
 what it adds to the figures of its virtual host; and the sums of that by virtual host. Kept by `answers.rates`, with
@@ -12,17 +13,21 @@ which it is cleared; called by `management.sampling`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from operator import add, sub
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 Values = tuple[int, ...]
+C = TypeVar("C", bound=Hashable)
 
 
 class Seen(NamedTuple):
-    """What the last sample found of a connection; `octets` of None: nobody counts them, and it is never still."""
+    """What the last sample found of a connection.
 
-    octets: Values | None
+    `octets` moved in both directions, heartbeats apart; None: nobody counts them, and it is never still.
+    """
+
+    octets: int | None
     keys: tuple[Hashable, ...]
     vhost: Hashable
     adds: Values
@@ -36,12 +41,21 @@ class Still:
         self.sums: dict[Hashable, Values] = {}
         """What all connections of a virtual host add to its figures."""
 
-    def keys(self, connection: Hashable, octets: Values | None) -> tuple[Hashable, ...] | None:
-        """The keys of a connection that has been still; None when it has to be read."""
-        seen = self._seen.get(connection)
-        if seen is None or octets is None or seen.octets != octets:
-            return None
-        return seen.keys
+    def split(self, found: Iterable[tuple[C, int | None]]) -> tuple[list[C], list[Hashable]]:
+        """Those of these connections that have to be read, and the keys of the others, which have been still.
+
+        Each comes with its octets, as in `Seen`.
+        """
+        moved: list[C] = []
+        still: list[Hashable] = []
+        seen = self._seen
+        for connection, octets in found:
+            last = seen.get(connection)
+            if last is None or octets is None or last.octets != octets:
+                moved.append(connection)
+            else:
+                still += last.keys
+        return moved, still
 
     def note(self, connection: Hashable, seen: Seen) -> None:
         """It has been read."""

@@ -45,7 +45,7 @@ class Client:
         self.unread_since_s: float | None = None
         self.looked_at: list[float] = []
         self.close_after_s: float | None = None
-        self.bytes_received = self.bytes_sent = self.bytes_unsent = 0
+        self.bytes_received = self.bytes_sent = self.bytes_unsent = self.heartbeat_octets = 0
         self.reads = self.writes = 0
         self.session = bench.open_session(peer)
         self.session.wire = self
@@ -74,6 +74,9 @@ class Client:
     def heartbeat_due(self, now: float) -> None:
         """Remember when it was asked."""
         self.looked_at.append(now)
+
+    def opened(self) -> None:
+        """Nobody waits for that."""
 
     def close_after(self, delay_s: float) -> None:
         """Remember when the socket would be closed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from pathlib import Path
 
@@ -35,6 +37,15 @@ def test_descriptors_are_looked_at_one_by_one_when_their_number_changes(tmp_path
     (tmp_path / "4").symlink_to("socket:[4]")
     assert descriptors.count() == (5, 3)
     assert process.Descriptors(str(tmp_path / "none")).count() == (0, 0)
+
+
+def test_the_number_of_descriptors_is_that_of_a_list() -> None:
+    descriptors = process.Descriptors()
+    for _ in range(3):
+        before = len(os.listdir("/proc/self/fd"))
+        assert descriptors.count()[0] == before
+        with socket.socket():
+            assert descriptors.count()[0] == before + 1
 
 
 @pytest.mark.slow

@@ -140,9 +140,13 @@ def test_connections_that_are_still_are_passed_over_and_yet_in_the_sample(
     every = {session.name for session in bench.node.sessions}
     assert len(every) == 7
     read.clear()
+    idle[2].bytes_received += 8
+    idle[2].heartbeat_octets += 8
     publish(busy, "lazy", 10)
     sample(bench, rates, 10)
     assert read == [busy.session.name]
+    idle[2].bytes_received -= 8
+    idle[2].heartbeat_octets -= 8
     counters = inspect.vhost_counters(bench.node.vhosts["/"], bench.node.sessions)
     row = rates.history.rows(keys.vhost_key("/"), range(10000, 10001))[0]
     assert row is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import socket
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from pika import spec
 
 from burrowmq.broker.session.held import HELD_MAX
 from burrowmq.broker.sockets.transport import (
+    FEW_READS,
     FIRST_BYTES,
     LARGE_READ,
     LARGE_WRITE,
@@ -530,6 +532,148 @@ def test_no_heartbeats_were_agreed(run):
         for now in range(100, 1000, 10):
             world.transport.heartbeat_due(float(now))
         assert (world.sock.written, world.sock.state) == ([], "open")
+        world.lose()
+
+    run(step)
+
+
+class Silent:
+    """A connection with heartbeats, and the other end of its real socket."""
+
+    def __init__(self) -> None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.peer = socket.create_connection(listening.getsockname())
+        self.own, _ = listening.accept()
+        listening.close()
+        self.own.setblocking(False)
+        sock = FakeSocketTransport(self.own.fileno())
+        self.world = World(sock)
+        self.world.open(heartbeat=60)
+        sock.setsockopt = self.own.setsockopt  # type: ignore[method-assign]
+        self.transport = self.world.transport
+
+    def low_water(self) -> int:
+        return self.own.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+
+    def is_told(self, wait_s: float = 0.0) -> bool:
+        """Whether a loop would be told of it."""
+        return bool(select.select([self.own], [], [], wait_s)[0])
+
+    def doze(self) -> None:
+        """It was used a moment ago, and no more since."""
+        self.transport.heartbeat_due(100.0)
+        assert self.low_water() == 9
+
+    def end(self) -> None:
+        self.world.lose()
+        self.peer.close()
+        self.own.close()
+
+
+def test_the_heartbeats_of_a_silent_connection_are_read_by_the_looks(run):
+    def step() -> None:
+        silent = Silent()
+        assert silent.low_water() == 1
+        silent.doze()
+        for now in (130.0, 160.0, 190.0, 220.0, 250.0, 280.0, 310.0):
+            silent.peer.sendall(HEARTBEAT)
+            assert not silent.is_told()
+            turns = silent.world.bench.scheduler.turns
+            heard = silent.transport.bytes_received
+            silent.transport.heartbeat_due(now)
+            assert silent.transport.bytes_received == heard + 8
+            assert silent.transport.heartbeat_octets % 8 == 0 < silent.transport.heartbeat_octets
+        assert (silent.world.sock.state, silent.low_water()) == ("open", 9)
+        assert silent.world.bench.scheduler.turns == turns
+        silent.transport.heartbeat_due(400.0)
+        silent.transport.heartbeat_due(430.0)
+        assert silent.world.sock.state == "aborted"
+        silent.end()
+
+    run(step)
+
+
+@pytest.mark.parametrize("before", [b"", HEARTBEAT], ids=["alone", "behind a heartbeat"])
+@pytest.mark.parametrize("by_look", [False, True], ids=["told", "found by a look"])
+def test_what_comes_on_a_silent_connection_is_told_of_and_ends_that(run, before, by_look):
+    def step() -> None:
+        silent = Silent()
+        silent.doze()
+        silent.peer.sendall(before + method_bytes(1, spec.Channel.Open()))
+        assert silent.is_told(1.0)
+        if by_look:
+            silent.transport.heartbeat_due(130.0)
+        else:
+            silent.transport.data_received(silent.own.recv(100))
+        assert silent.low_water() == 1
+        silent.world.bench.run()
+        assert silent.world.sock.written[-1][7:11] == b"\0\x14\0\x0b", "channel.open-ok"
+        silent.end()
+
+    run(step)
+
+
+def test_a_connection_in_use_does_not_doze(run):
+    def step() -> None:
+        silent = Silent()
+        for now in (100.0, 115.0, 130.0):
+            for _ in range(FEW_READS + 1):
+                silent.transport.data_received(HEARTBEAT)
+            silent.transport.heartbeat_due(now)
+            assert silent.low_water() == 1
+        silent.end()
+
+    run(step)
+
+
+def test_the_end_of_a_silent_connection_is_told_of(run):
+    def step() -> None:
+        silent = Silent()
+        silent.doze()
+        silent.peer.close()
+        assert silent.is_told(1.0)
+        silent.transport.heartbeat_due(130.0)
+        assert silent.world.sock.state == "open", "the loop finds out by itself"
+        silent.end()
+
+    run(step)
+
+
+def test_what_is_shorter_than_a_heartbeat_waits_for_its_rest(run):
+    def step() -> None:
+        silent = Silent()
+        silent.doze()
+        frame = method_bytes(1, spec.Channel.Open())
+        silent.peer.sendall(frame[:5])
+        assert not silent.is_told()
+        silent.peer.sendall(frame[5:])
+        assert silent.is_told(1.0)
+        silent.end()
+
+    run(step)
+
+
+def test_a_connection_that_is_silent_in_the_middle_of_a_frame_is_told_of_each_octet(run):
+    def step() -> None:
+        silent = Silent()
+        frame = method_bytes(1, spec.Channel.Open())
+        silent.transport.data_received(frame[:-1])
+        for now in (100.0, 115.0, 130.0):
+            silent.transport.heartbeat_due(now)
+        silent.peer.sendall(frame[-1:])
+        assert silent.is_told(1.0)
+        silent.end()
+
+    run(step)
+
+
+def test_a_connection_whose_octets_another_reads_does_not_doze(run):
+    def step() -> None:
+        world = World(FakeSocketTransport(7, is_secure=True))
+        world.open(heartbeat=60)
+        for now in (100.0, 115.0, 130.0):
+            world.transport.heartbeat_due(now)
+        assert world.sock.options == []
         world.lose()
 
     run(step)
