@@ -1,4 +1,7 @@
-"""One queue's files fail: its commits say so, others go on, it comes back with everything, and nothing is believed."""
+"""One queue's files fail: its commits say so, others go on, it comes back with everything, and nothing is believed.
+
+Covers: storage/disk/jobs.py
+"""
 
 from __future__ import annotations
 
