@@ -23,7 +23,8 @@ RECORD_SIZE: Final = 24
 META_SIZE: Final = 12
 ENTRY_SIZE: Final = 32
 BAD: Final = 255  # the status of an entry that fails its check
-SECTOR: Final = 512
+SIZES_AT: Final = 16  # in an entry: what is behind them may be zeros
+SECTOR: Final = 64  # a write that the power took apart may end at any multiple of it
 TRAILER_SIZE: Final = 16
 BLOCK_SIZE: Final = 32
 KIND_SHARED: Final = 1
@@ -277,11 +278,19 @@ def without_torn(data: bytes, start: int, statuses: bytes) -> bytes:
     """Return the statuses without entries that a power cut tore in two: one side of a sector's edge has nothing."""
     kept = bytearray(statuses)
     for place in [place for place, status in enumerate(statuses) if status == BAD]:
-        at = start + place * ENTRY_SIZE
-        edge, end = -(-at // SECTOR) * SECTOR, at + ENTRY_SIZE
-        if at < edge < end and not (any(data[at:edge]) and any(data[edge:end])):
+        if _is_torn(data, start + place * ENTRY_SIZE):
             kept[place] = 0
     return bytes(kept)
+
+
+def _is_torn(data: bytes, at: int) -> bool:
+    edge, end = -(-at // SECTOR) * SECTOR, at + ENTRY_SIZE
+    if not at < edge < end:
+        return False
+    if not any(data[at:edge]):
+        return True
+    # Behind its sizes an entry may have zeros: then all of the sector has to be missing.
+    return not any(data[edge : end if edge <= at + SIZES_AT else edge + SECTOR])
 
 
 def _acked(data: bytes, entry_count: int) -> int:

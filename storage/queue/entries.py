@@ -20,8 +20,9 @@ KIND_SHARED = 1
 KIND_STORE = 2
 KIND_JOURNAL = 3
 FLAG_PERSISTENT = 1
-# A write may end at any multiple of this: the smallest sector that a disk has.
-_SECTOR = 512
+# A write that the power took apart may end at any multiple of this, whatever a disk's sectors are.
+_SECTOR = 64
+_SIZES_AT = 16  # in an entry
 
 
 class NewEntries(NamedTuple):
@@ -115,9 +116,17 @@ def torn_entries(data: bytes, start: int, statuses: bytes) -> int:
     torn = 0
     place = statuses.find(ENTRY_CORRUPT)
     while place >= 0:
-        at = start + place * ENTRY_SIZE
-        edge, end = -(-at // _SECTOR) * _SECTOR, at + ENTRY_SIZE
-        if at < edge < end:
-            torn += not (any(data[at:edge]) and any(data[edge:end]))
+        torn += _is_torn(data, start + place * ENTRY_SIZE)
         place = statuses.find(ENTRY_CORRUPT, place + 1)
     return torn
+
+
+def _is_torn(data: bytes, at: int) -> bool:
+    edge, end = -(-at // _SECTOR) * _SECTOR, at + ENTRY_SIZE
+    if not at < edge < end:
+        return False
+    if not any(data[at:edge]):
+        return True
+    # An entry may end with zeros: behind its sizes there is an expiry only. Then all of the sector has to be missing.
+    until = end if edge <= at + _SIZES_AT else edge + _SECTOR
+    return not any(data[edge:until])

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from array import array
 
-from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, InMemory, new_entries
+import pytest
+
+from burrowmq.storage.queue.entries import (
+    KIND_SHARED,
+    KIND_STORE,
+    InMemory,
+    new_entries,
+    torn_entries,
+)
+from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_PRESENT
 from tests.support.queue_on_disk import messages
 
 
@@ -51,3 +60,28 @@ def test_entries_of_messages_in_memory_count_instead_of_those_that_were_read() -
     assert over.payload_sizes[1] == 40
     assert (over.locations[2], over.sizes[2]) == (2, 9)
     assert InMemory({9: made[2]}, {}).over(lost) is lost
+
+
+CORRUPT, PRESENT = bytes((ENTRY_CORRUPT,)), bytes((ENTRY_PRESENT,))
+ENTRY = bytes(range(1, 25)) + bytes(8)  # that does not expire
+
+
+@pytest.mark.parametrize(
+    ("before", "entry", "behind", "torn"),
+    [
+        (8, bytes(8) + ENTRY[8:], b"x" * 64, 1),  # its head did not come
+        (16, ENTRY[:16] + bytes(16), b"x" * 64, 1),  # its sizes did not
+        (24, ENTRY, b"x" * 64, 0),  # it ends so, and what is bad is something else
+        (24, ENTRY, bytes(64), 1),  # nothing of the sector came
+        (24, ENTRY, b"", 1),
+        (16, ENTRY, bytes(64), 0),
+        (32, bytes(16) + ENTRY[16:], bytes(64), 0),  # it ends at the edge
+    ],
+)
+def test_entries_of_which_a_power_cut_left_one_side(
+    before: int, entry: bytes, behind: bytes, torn: int
+) -> None:
+    """`before`: so many bytes of the entry lie before the edge of a sector."""
+    data = b"y" * (64 - before) + entry + behind
+    assert torn_entries(data, 64 - before, CORRUPT) == torn
+    assert torn_entries(data, 64 - before, PRESENT) == 0

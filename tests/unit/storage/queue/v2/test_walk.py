@@ -116,6 +116,6 @@ def test_an_entry_of_which_one_sector_did_not_come_is_torn_and_not_damaged(
 def test_half_an_entry_inside_a_sector_is_damaged(
     queue: QueueDisk, filesystem: SimFileSystem
 ) -> None:
-    filesystem.damage("/q/0.qi", entries_at(COUNT) + 3 * ENTRY_SIZE, bytes(BEFORE))
+    filesystem.damage("/q/0.qi", entries_at(COUNT) + 4 * ENTRY_SIZE, bytes(BEFORE))
     found = read_index(queue.place, 0, [0])
     assert (found.corrupt, found.torn) == (1, 0)
