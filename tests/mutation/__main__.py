@@ -117,6 +117,7 @@ def main() -> None:
         for at, one in enumerate(mutants())
         if at % int(parts) == int(part)
         and (arguments.kind in (None, one.kind))
+        and not one.equal
         and (not arguments.names or any(re.search(name, one.name) for name in arguments.names))
     ]
     results = read_results(RECORD, arguments.results)

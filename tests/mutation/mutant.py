@@ -8,7 +8,8 @@ They are lists of text (`mutants/*.txt`), each an edit with its name, its kind a
     +the text that takes its place; without one it is left out
 
 The text has to be in the file exactly once. Behind the path, after a `|`, stands why the simulated machine cannot see
-it, where that is so. State: none.
+it, where that is so; or, behind `equal:`, why it changes nothing that anybody could see: it is kept, and not counted.
+State: none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).parent / "mutants"
 KINDS = ("durability", "order", "accounting")
+EQUAL = "equal: "
 MET = "__mutant_is_met__"
 """What is called before the statement that a mutant is in, so that its user knows when it matters."""
 
@@ -31,7 +33,7 @@ class NotApplicable(Exception):
 
 
 class Mutant(NamedTuple):
-    """One edit; `outside`: why the simulated machine cannot see it, empty where it can."""
+    """One edit; `outside`: why the simulated machine cannot see it, empty where it can; `equal`: why nobody can."""
 
     name: str
     kind: str
@@ -39,6 +41,7 @@ class Mutant(NamedTuple):
     old: str
     new: str
     outside: str
+    equal: str = ""
 
     def marked(self, *, has_edit: bool) -> str:
         """The file with the edit or without it, and a call of `MET` before the statement that it is in."""
@@ -126,13 +129,15 @@ def parsed(text: str) -> Iterator[Mutant]:
     """The mutants of a list. Raises ValueError."""
     for block in text.strip().split("\n\n"):
         head, place, *edit = block.splitlines()
-        path, _, outside = place.partition(" | ")
+        path, _, why = place.partition(" | ")
+        is_equal = why.startswith(EQUAL)
+        outside, equal = ("", why.removeprefix(EQUAL)) if is_equal else (why, "")
         kind, _, path = path.partition(" ")
         old = "\n".join(line[1:] for line in edit if line.startswith("-"))
         new = "\n".join(line[1:] for line in edit if line.startswith("+"))
         if not head.startswith("# ") or kind not in KINDS or not old or old == new:
             raise ValueError(f"this is no mutant:\n{block}")
-        yield Mutant(head[2:], kind, path, old, new, outside)
+        yield Mutant(head[2:], kind, path, old, new, outside, equal)
 
 
 def mutants() -> list[Mutant]:

@@ -52,7 +52,7 @@ def known_of(mutant: Mutant, results: dict[str, Verdict]) -> Verdict | None:
 def sums(chosen: Iterable[Mutant], results: dict[str, Verdict]) -> list[str]:
     """How many of each kind were found by what."""
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    for mutant in chosen:
+    for mutant in (one for one in chosen if not one.equal):
         verdict, count = known_of(mutant, results), counts[mutant.kind]
         fate = "not run"
         if verdict is not None:
@@ -72,7 +72,7 @@ def sums(chosen: Iterable[Mutant], results: dict[str, Verdict]) -> list[str]:
 def table(chosen: Iterable[Mutant], results: dict[str, Verdict]) -> list[str]:
     """A row for each mutant."""
     rows = ["| mutant | kind | file | killed by | what it said |", "| --- " * 5 + "|"]
-    for mutant in chosen:
+    for mutant in (one for one in chosen if not one.equal):
         verdict = known_of(mutant, results)
         if verdict is None:
             by, why = "not run", ""
@@ -85,9 +85,25 @@ def table(chosen: Iterable[Mutant], results: dict[str, Verdict]) -> list[str]:
     return rows
 
 
+def equals(chosen: Iterable[Mutant]) -> list[str]:
+    """A row for each that changes nothing."""
+    found = [one for one in chosen if one.equal]
+    rows = [
+        "## Mutants that change nothing",
+        "",
+        "Nobody can see these, so that nothing can find them; they are not counted above.",
+        "",
+        "| mutant | kind | file | why |",
+        "| --- " * 4 + "|",
+    ]
+    rows += [f"| {one.name} | {one.kind} | `{one.path}` | {one.equal} |" for one in found]
+    return ["", *rows] if found else []
+
+
 def page(chosen: list[Mutant], results: dict[str, Verdict]) -> str:
     """The page for readers."""
-    return "\n".join([HEAD, *sums(chosen, results), "", *table(chosen, results), ""])
+    rows = [HEAD, *sums(chosen, results), "", *table(chosen, results), *equals(chosen), ""]
+    return "\n".join(rows)
 
 
 def write_record(chosen: list[Mutant], results: dict[str, Verdict]) -> None:

@@ -73,6 +73,14 @@ def test_a_block_is_read() -> None:
     )
 
 
+def test_one_that_changes_nothing_is_told_with_its_reason_and_not_counted() -> None:
+    (one,) = parsed(BLOCK.replace("nobody sees it", "equal: it is set again below"))
+    assert (one.outside, one.equal) == ("", "it is set again below")
+    text = page([one, MUTANTS[0]], {})
+    assert "| a name | durability | `storage/names.py` | it is set again below |" in text
+    assert "| sum | 1 | 0 | 0 | 0 | 1 | 0 | 0.0% |" in text
+
+
 @pytest.mark.parametrize(
     "block",
     [
