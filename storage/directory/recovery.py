@@ -139,7 +139,6 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
         else:
             report, context = RecoveryReport(), _new_context(setup, recorded, definitions)
             if filesystem.exists(f"{data_dir}/vhosts"):
-                recorded.begin_above(recorded.ceiling)
                 reserve_segments(filesystem, recorded)
                 _rebuild(context, report, is_exact=parts is not None)
         for place in damaged:

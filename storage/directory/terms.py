@@ -62,7 +62,8 @@ def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
 class RecordedStore:
     """What STORE.json holds.
 
-    Shared store segments below `ceiling` may be in use; `first_segment` is where new stores begin. `taking_over`:
+    Shared store segments below `ceiling` may be in use; `first_segment` is where new stores begin: at the ceiling that
+    was found, so that no number is used twice. `taking_over`:
     directories may have the names of format 1.
     """
 

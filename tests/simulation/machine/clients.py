@@ -81,7 +81,7 @@ class SimClient:
         return method_bytes(channel, method)
 
     def publish(self, publication: Publication, name: str, channel: int) -> None:
-        """Publish one message, to a queue's name or to the exchange `fan`."""
+        """Publish one message, to a queue's name or to the exchange `fan`; on `REST` nobody waits for a confirm."""
         exchange, key = ("fan", "") if name == "fan" else ("", name)
         properties = BasicProperties(delivery_mode=2 if publication.is_persistent else 1)
         if publication.priority:
@@ -97,10 +97,11 @@ class SimClient:
                 self.machine.refusing()
             )  # nacked, and who loses its connection never hears it
             self.model.route(publication, name, is_certain=is_certain, refusing=refusing)
-            self.unconfirmed[self._next_publish] = publication
-            self._next_publish += 1
             publication.is_read = is_certain
-            self._cover(publication)
+            if channel == CONFIRMING:
+                self.unconfirmed[self._next_publish] = publication
+                self._next_publish += 1
+                self._cover(publication)
         self.send(publish_bytes(channel, exchange, key, publication.body, properties=properties))
 
     def _is_alarmed(self) -> bool:

@@ -103,6 +103,7 @@ class Plan:
     steps: tuple[tuple[str, int], ...]
     letters: float = 0.4  # of the queues have dead letters
     priorities: float = 0.25
+    silence: float = 0.0  # of the publishes wait for no confirm, so that nothing is synced for them
 
     @property
     def may_lose_power(self) -> bool:
@@ -184,6 +185,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         steps=tuple((name, rng.randrange(1 << 30)) for name in chosen),
         letters=estate.choice((0.4, 0.8)) if has_estates else 0.4,
         priorities=estate.choice((0.1, 0.25, 0.25, 0.7)),
+        silence=estate.choice((0.0, 0.0, 0.3, 0.7)),
     )
 
 
@@ -559,8 +561,11 @@ class Run:
         if not names:
             return
         name = rng.choice((*names, "fan"))
+        channel = CONFIRMING
+        if self.plan.silence and rng.random() < self.plan.silence and not client.is_busy(REST):
+            channel = REST
         for _ in range(rng.choice((1, 1, 3, 8, 20))):
-            client.publish(self._message(client), name, CONFIRMING)
+            client.publish(self._message(client), name, channel)
 
     def _message(self, client: SimClient) -> Publication:
         rng = self.rng
