@@ -32,6 +32,9 @@ from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.store import StoreConfig
 from burrowmq.storage.directory import context, terms
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
+from burrowmq.storage.log import commit_log, mount, own_files, small_queues, syncs
+from burrowmq.storage.log import files as log_files
+from burrowmq.storage.queue import table
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.machine.branches import Branches
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, fault_of
@@ -44,6 +47,20 @@ from tests.support.machine_disk import MachineDisk
 from tests.support.sim_threads import SimThreads
 from tests.support.sqlite_disk import connect_on
 
+# Limits that no option says, as small as the others of a run.
+SCALED: tuple[tuple[Any, str, int], ...] = (
+    (commit_log, "_PART", 300),
+    (commit_log, "_THROUGH", 400),
+    (mount, "_STEP", 2),
+    (own_files, "_LOGGED_BYTES", 1500),
+    (own_files, "_LOGGED_EACH", 200),
+    (own_files, "_LOGGED_MOST", 4000),
+    (own_files, "_WITH_LARGE", 1),
+    (log_files, "LARGE", 400),
+    (small_queues, "UNPACKED", 2),
+    (syncs, "_MOVES", 1),
+    (table, "_EMPTY_TAIL", 400),
+)
 COUNTED = "requeued ids up to"  # the self-check's word for more messages than ids
 SETTLE_STEPS = 200_000
 CALLS_MAX = 200_000  # a run makes some thousand
@@ -70,6 +87,7 @@ class Limits:
     reserved_segments: int = 4096  # numbers that a start takes before it uses any
     logs: tuple[bool, ...] = (False,)  # whether the store has a commit log, by start, in turn
     is_checked_each_turn: bool = False
+    is_scaled: bool = False  # `SCALED`
     has_sqlite: bool = False  # the definitions are SQLite's own files, else those of its twin
 
 
@@ -195,6 +213,7 @@ class Machine:
     def running(self) -> Iterator[None]:
         """The store's and the broker's modules see the machine's threads and clock, and its small limits."""
         original, reserved, margin = node_options.store, terms._RESERVED, context.SEGMENT_MARGIN
+        usual = [(module, name, getattr(module, name)) for module, name, _ in SCALED]
 
         def small(
             config: StoreConfig, open_files: int, *, has_ballast: bool = True
@@ -213,6 +232,8 @@ class Machine:
         terms.secrets = SimpleNamespace(token_bytes=lambda size: self.starts.to_bytes(size, "big"))
         terms._RESERVED = self.limits.reserved_segments
         context.SEGMENT_MARGIN = self.limits.reserved_segments // 2
+        for module, name, value in SCALED if self.limits.is_scaled else ():
+            setattr(module, name, value)
         try:
             with self.threads.in_place():
                 yield
@@ -220,6 +241,8 @@ class Machine:
             node_options.store = original
             terms.secrets = secrets
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
+            for module, name, value in usual:
+                setattr(module, name, value)
 
     def faulty(self) -> set[str]:
         """The queues that say that the disk refuses them something that a client asked for."""

@@ -151,6 +151,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         reserved_segments=rng.choice((4, 10, 4096)),
         is_checked_each_turn=rng.random() < 0.1,
         logs=log.choice(LOGS),
+        is_scaled=random.Random(f"scaled {seed}").random() < 0.5,
         has_sqlite=random.Random(f"sqlite {seed}").random() < SQLITE,
     )
     weights = {name: weight * rng.choice((0, 1, 1, 1, 3)) for name, weight in WEIGHTS.items()}
