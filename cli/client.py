@@ -49,6 +49,10 @@ class Refused(Exception):
 class Unreachable(CliError):
     """No node answers there."""
 
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(UNAVAILABLE, text)
+        self.reason = reason
+
 
 class NotRunning(Exception):
     """A node answers, and its application is stopped."""
@@ -164,7 +168,7 @@ class NodeClient:
         if isinstance(error, http.client.BadStatusLine):
             reason = "what answers there does not speak HTTP: is it the management port?"
         return Unreachable(
-            UNAVAILABLE,
+            reason,
             f"Error: unable to perform an operation on node '{self.addressed}'."
             " Please see diagnostics information and suggestions below.\n\n"
             "DIAGNOSTICS\n===========\n\n"

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from burrowmq.cli import terms
-from burrowmq.cli.client import NodeClient, Refused, check_url
+from burrowmq.cli.client import NodeClient, Refused, Unreachable, check_url
 from burrowmq.cli.equivalents import Finding, not_moved, taken
-from burrowmq.cli.errors import DATAERR, OK, TEMPFAIL, USAGE, CliError
+from burrowmq.cli.errors import DATAERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
 from burrowmq.cli.invocation import Invocation
 
 PATH = "/api/burrowmq/import"
@@ -36,7 +36,11 @@ def import_from(invocation: Invocation) -> int:
     if "stop" in invocation.flags:
         return _stop(invocation)
     uri, there = _source(invocation)
-    document, findings = taken(there.get("/api/definitions"))
+    rate = invocation.number("rate", 0)
+    document, findings = taken(_asked(there, "/api/definitions"))
+    vhost = invocation.values.get("vhost")
+    if vhost is not None and all(row.get("name") != vhost for row in document.get("vhosts", [])):
+        raise CliError(DATAERR, f"Error:\nthere is no virtual host '{vhost}' there")
     queues = _queues(invocation, there)
     if "dry-run" in invocation.flags:
         return _tell(invocation, findings, queues)
@@ -44,9 +48,7 @@ def import_from(invocation: Invocation) -> int:
     invocation.banner(f"Importing from {there.where} into node {node.node_name} ...")
     _show_findings(invocation, findings)
     try:
-        node.request(
-            "POST", "/api/definitions", _of_vhost(document, invocation.values.get("vhost"))
-        )
+        node.request("POST", "/api/definitions", _of_vhost(document, vhost))
     except Refused as error:
         raise CliError(DATAERR, f"Error:\nthe definitions are refused: {error.reason}") from error
     body = {
@@ -54,7 +56,7 @@ def import_from(invocation: Invocation) -> int:
         "queues": [{"vhost": q["vhost"], "name": q["name"]} for q in queues if not q["why_not"]],
         "keep": "keep" in invocation.flags,
         "no_publishers": "no-publishers" in invocation.flags,
-        "rate": invocation.number("rate", 0),
+        "rate": rate,
     }
     try:
         node.request("POST", PATH, body)
@@ -62,7 +64,7 @@ def import_from(invocation: Invocation) -> int:
         if error.status != 409:
             raise
         invocation.banner("An import is under way already; this is how far it is.")
-    return _follow(invocation, [q for q in queues if q["why_not"]])
+    return _follow(invocation, queues)
 
 
 def _check(invocation: Invocation, path: str) -> int:
@@ -102,6 +104,20 @@ def _source(invocation: Invocation) -> tuple[str, NodeClient]:
     return uri, NodeClient(url=management, data_dir="", timeout_s=REQUEST_S, node_option="")
 
 
+def _asked(there: NodeClient, path: str) -> Any:
+    """What the broker there answers. Raises: CliError 69, which says that it is that one."""
+    try:
+        return there.get(path)
+    except Refused as error:
+        needed = "the user of --management needs the tag administrator"
+        text = f"the broker there ({there.where}) refuses: {error.reason}; {needed}"
+    except Unreachable as error:
+        text = (
+            f"the management API of the broker there ({there.where}) is not reached: {error.reason}"
+        )
+    raise CliError(UNAVAILABLE, f"Error:\n{text}")
+
+
 def _queues(invocation: Invocation, there: NodeClient) -> list[dict[str, Any]]:
     """The queues there that were asked for, each with why its messages stay, or an empty text."""
     try:
@@ -111,7 +127,7 @@ def _queues(invocation: Invocation, there: NodeClient) -> list[dict[str, Any]]:
     vhost = invocation.values.get("vhost")
     is_copy = "keep" in invocation.flags
     found = []
-    for row in there.get(f"/api/queues?columns={COLUMNS}"):
+    for row in _asked(there, f"/api/queues?columns={COLUMNS}"):
         if (vhost is None or row["vhost"] == vhost) and pattern.search(row["name"]):
             why_not = not_moved(row, is_copy=is_copy)
             found.append({**row, "why_not": why_not, "messages": row.get("messages") or 0})
@@ -140,11 +156,18 @@ def _tell(invocation: Invocation, findings: list[Finding], queues: list[dict[str
         invocation.say(terms.compact(told))
         return OK
     _show_findings(invocation, findings)
-    rows = [
-        [q["vhost"], q["name"], q["messages"], q["why_not"] or "would be moved"] for q in queues
-    ]
+    rows = [[q["vhost"], q["name"], q["messages"], q["why_not"] or _becomes(q)] for q in queues]
     invocation.rows(["vhost", "queue", "there", "becomes"], rows)
     return OK
+
+
+def _becomes(queue: dict[str, Any]) -> str:
+    """What --dry-run says of a queue that may go."""
+    count = queue.get("consumers") or 0
+    if not count:
+        return "would be moved"
+    who = "its consumer has" if count == 1 else f"its {count} consumers have"
+    return f"would be moved when {who} stopped"
 
 
 def _show_findings(invocation: Invocation, findings: list[Finding]) -> None:
@@ -154,7 +177,7 @@ def _show_findings(invocation: Invocation, findings: list[Finding]) -> None:
         invocation.say("Everything there has an equal here")
 
 
-def _follow(invocation: Invocation, stay: list[dict[str, Any]]) -> int:
+def _follow(invocation: Invocation, listed: list[dict[str, Any]]) -> int:
     """Show how far the node is until it has ended."""
     said, began = "", time.monotonic()
     while True:
@@ -166,7 +189,7 @@ def _follow(invocation: Invocation, stay: list[dict[str, Any]]) -> int:
             said = told
             invocation.banner(f"{told} ({int(time.monotonic() - began)} s)")
         time.sleep(POLL_S)
-    _report(invocation, found, stay)
+    _report(invocation, found, listed)
     return OK if found["state"] == "finished" else TEMPFAIL
 
 
@@ -191,22 +214,25 @@ def _state(row: dict[str, Any]) -> str:
     return f"{row['state']}: {'; '.join(notes)}" if notes else str(row["state"])
 
 
-def _report(invocation: Invocation, found: dict[str, Any], stay: list[dict[str, Any]]) -> None:
+def _report(invocation: Invocation, found: dict[str, Any], listed: list[dict[str, Any]]) -> None:
+    """How it went; `listed` is what was there at first, as far as this command has looked."""
+    stay = [each for each in listed if each["why_not"]]
     if invocation.is_machine_readable:
         invocation.say(terms.compact({**found, "not_moved": stay}))
         return
-    rows = [
-        [
-            each["vhost"], each["name"], each["there"], each["here"], each["moved"], each["left"],
-            _state(each),
-        ]
-        for each in found["queues"]
-    ]  # fmt: skip
+    at_first = {(each["vhost"], each["name"]): each["messages"] for each in listed}
+    left, rows = sum(each["messages"] for each in stay), []
+    for each in found["queues"]:
+        there, still = each["there"], each["left"]
+        if each["state"] == "failed" and not there:  # it was not reached
+            there = still = at_first.get((each["vhost"], each["name"]), 0)
+        left += still
+        rows.append([each["vhost"], each["name"], there, each["here"], each["moved"], still, _state(each)])  # fmt: skip
     rows += [
         [each["vhost"], each["name"], each["messages"], 0, 0, each["messages"], each["why_not"]]
         for each in stay
     ]
     invocation.rows(REPORT, rows)
     invocation.banner(
-        f"The import has {found['state']}: {found['moved']} messages are here, {found['left']} are left there"
+        f"The import has {found['state']}: {found['moved']} messages are here, {left} are left there"
     )

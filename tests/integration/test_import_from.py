@@ -19,6 +19,7 @@ from pika import BasicProperties
 from burrowmq.broker.imports.journal import Journal
 from burrowmq.broker.imports.recognise import SIZE
 from tests.crash.moving_in import http
+from tests.support.black_box import eventually
 from tests.support.broker_process import BURROWCTL, BrokerProcess
 from tests.support.rabbitmq_node import RabbitNode
 
@@ -355,6 +356,36 @@ def test_who_was_never_reached_is_not_waited_for(two: Two) -> None:
     wait_for(two, lambda told: told["state"] == "failed")
     assert "ACCESS_REFUSED" in asked(two)["queues"][0]["reason"]
     assert two.rows()["q"]["moved"] == 1
+
+
+def test_what_is_wrong_is_said_before_anything_is_changed(two: Two) -> None:
+    publish(two.there, "q", b"1", b"2")
+    consumer = channel(two.there)
+    consumer.basic_consume("q", lambda *_: None)
+    eventually(lambda: http(two.there.management_port, "GET", "queues")[0]["consumers"] == 1)
+    assert "would be moved when its consumer has stopped" in two.ctl("--dry-run").stdout
+    consumer.connection.close()
+    management = f"http://guest:guest@127.0.0.1:{two.there.management_port}"
+    for words, code, text in (
+        (("--rate", "fast"), 64, "--rate : fast"),
+        (("--vhost", "nosuch"), 65, "there is no virtual host 'nosuch' there"),
+        (("--management", "http://127.0.0.1:1"), 69, "(http://127.0.0.1:1) is not reached: Connection refused"),
+        (("--management", management.replace(":guest@", ":x@")), 69, "refuses: Login failed; the user of --management needs"),
+    ):  # fmt: skip
+        done = two.ctl(*words)
+        assert (done.returncode, text in done.stderr) == (code, True), done
+        assert "Is the node running" not in done.stderr, "it is not ours that is away"
+    assert http(two.ours.management_port, "GET", "queues") == []
+
+
+def test_what_was_not_reached_is_still_there(two: Two) -> None:
+    publish(two.there, "q", b"1", b"2")
+    publish(two.there, "short", b"3", **{"x-expires": 86_400_000})
+    argv = [each.replace(f":{two.there.amqp_port}", ":1") for each in two.argv()]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 75
+    assert "q\t2\t0\t0\t2\tfailed: Connection refused" in done.stdout
+    assert "The import has failed: 0 messages are here, 3 are left there" in done.stdout
 
 
 def test_what_the_queue_here_refuses_is_said(two: Two) -> None:
