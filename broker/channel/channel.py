@@ -386,6 +386,10 @@ class Channel:
             committing.is_refused = True
         return is_nacked
 
+    def waits_for(self, epoch: int) -> bool:
+        """Whether a confirm waits for this commit."""
+        return self.confirms is not None and self.confirms.waits_for(epoch)
+
     @property
     def has_waiting_confirms(self) -> bool:
         """Whether confirms are owed that wait for the disk."""

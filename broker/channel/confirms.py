@@ -68,6 +68,10 @@ class Confirms:
         self.add(count, epoch, ways)
         self._nacked += [first + index for index in indexes]
 
+    def waits_for(self, epoch: int) -> bool:
+        """Whether anything waits for this commit."""
+        return any(one.epoch == epoch for one in self._pending)
+
     @property
     def is_pending(self) -> bool:
         """Whether anything waits for a commit."""

@@ -34,6 +34,7 @@ from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.rules.auth import Auth, LoginRefused, User
 from burrowmq.broker.rules.rights import Rights
 from burrowmq.broker.session.admission import Admission
+from burrowmq.broker.session.demands import Demands
 from burrowmq.broker.session.held import ChannelEvent, HeldInput
 from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.broker.vhost.vhost import Vhost
@@ -125,9 +126,7 @@ class Session:
         self.pending_bytes = 0
         # Levels whose acks the next confirm covers, as the store calls them; None: no confirm covers any.
         self.settled: set[int] | None = None
-        self._demands: dict[int, set[int]] = {}  # by epoch: those that are collected and in flight
-        # Queues whose acks the disk has refused in the last commit, as a nack has told.
-        self._told: AbstractSet[int] = frozenset()
+        self._demands = Demands()
         self.connected_at_ms = context.scheduler.wall_ms()
         self._was_answered = self._has_failed = self._is_closing = False
         self._held = HeldInput()
@@ -309,36 +308,24 @@ class Session:
         """What was acked so far is written with the commit that collects."""
         if self.settled:
             self.engine.require_acks(self.settled)
-            self._note_demand(self.engine.epoch, self.settled)
+            self._demands.note(self.engine.epoch, self.settled)
             self.settled.clear()
-
-    def _note_demand(self, epoch: int, queue_ids: set[int]) -> None:
-        demands = self._demands
-        if epoch not in demands:
-            self._demands = demands = {
-                each: demands[each] for each in (epoch - 1,) if each in demands
-            }
-        demands.setdefault(epoch, set()).update(queue_ids)
 
     def note_refused(
         self, epoch: int, queues: AbstractSet[object], acks_of: AbstractSet[int]
     ) -> None:
-        """The disk has refused what the commit `epoch` has for these queues, and the acks of some.
-
-        Acks that were to be durable with it are due with the next commit: a confirm that waits for that one covers
-        them, too, and so does the next publish where nobody waited. Once a nack has told of them, and whatever was
-        published before it was seen, a client knows.
-        """
-        refused = acks_of & self._demands.get(epoch, frozenset())
-        is_nacked = False
-        for channel in list(self.channels.values()):
-            is_told = channel.note_refused(epoch, queues, are_acks_refused=bool(refused))
-            is_nacked = is_nacked or is_told
-        again = refused - self._told
-        self._told = again if is_nacked else frozenset()
-        if again and self.settled is not None:
+        """The disk has refused what the commit `epoch` has for these queues, and the acks of some."""
+        refused = self._demands.refused(epoch, acks_of)
+        channels = list(self.channels.values())
+        told = [
+            each.note_refused(epoch, queues, are_acks_refused=bool(refused)) for each in channels
+        ]
+        is_waiting = any(each.waits_for(self.engine.epoch) for each in channels if refused)
+        again = self._demands.due_again(refused, is_nacked=any(told), is_waiting=is_waiting)
+        if self.settled is not None:
             self.settled |= again
-            self.demand_acks()
+            if is_waiting:
+                self.demand_acks()
 
     # -- output -------------------------------------------------------------------------------------------------
 

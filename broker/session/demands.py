@@ -1,0 +1,42 @@
+"""Which acks of a connection were to be durable with which commit, for its confirms; and what comes of refused ones.
+
+State owned: the queues by commit, of the one that is collected and the one in flight; those of which a nack has told
+that the disk refused their acks. Called by the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+
+class Demands:
+    """Those of one connection. Queues go by what the store calls them."""
+
+    __slots__ = ("_by_epoch", "_told")
+
+    def __init__(self) -> None:
+        self._by_epoch: dict[int, set[int]] = {}
+        self._told: AbstractSet[int] = frozenset()
+
+    def note(self, epoch: int, queue_ids: AbstractSet[int]) -> None:
+        """Acks of these queues are written with this commit."""
+        known = self._by_epoch
+        if epoch not in known:
+            known = self._by_epoch = {each: known[each] for each in (epoch - 1,) if each in known}
+        known.setdefault(epoch, set()).update(queue_ids)
+
+    def refused(self, epoch: int, acks_of: AbstractSet[int]) -> AbstractSet[int]:
+        """Of the queues whose acks the disk has refused in this commit, give those that were to be durable with it."""
+        return acks_of & self._by_epoch.get(epoch, frozenset())
+
+    def due_again(
+        self, refused: AbstractSet[int], *, is_nacked: bool, is_waiting: bool
+    ) -> AbstractSet[int]:
+        """Give the queues whose acks are due again, with a later commit.
+
+        `is_nacked`: a nack tells of them; then only publishes that came before it was seen still cover them, and are
+        nacked for it, once. `is_waiting`: some wait for the commit that is collected.
+        """
+        again = refused - self._told if is_waiting or not is_nacked else frozenset()
+        self._told = again if is_nacked else frozenset()
+        return again
