@@ -175,8 +175,10 @@ class Auditor:
         return sum(copy.is_suspect or self._is_lost_page(copy) for copy in copies)
 
     def _is_lost_page(self, copy: Copy) -> bool:
-        """Whether nobody promised that a failed sync leaves it: that of another message, in the same file."""
-        lasts = copy.publication.is_persistent and copy.home.is_durable
+        """Whether nobody promised that a failed sync leaves it: that of another message in the file, or of an idle moment."""
+        publication = copy.publication
+        is_waited_for = copy.is_promised or not publication.is_silent
+        lasts = publication.is_persistent and copy.home.is_durable and is_waited_for
         return not lasts and self.machine.has_lost_pages
 
     def _number(self, name: str, body: bytes) -> int:

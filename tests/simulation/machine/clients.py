@@ -98,6 +98,7 @@ class SimClient:
             )  # nacked, and who loses its connection never hears it
             self.model.route(publication, name, is_certain=is_certain, refusing=refusing)
             publication.is_read = is_certain
+            publication.is_silent = channel != CONFIRMING
             if channel == CONFIRMING:
                 self.unconfirmed[self._next_publish] = publication
                 self._next_publish += 1

@@ -29,6 +29,7 @@ class Publication:
     priority: int
     deadline_ms: int | None
     is_confirmed: bool = False
+    is_silent: bool = False  # nobody waits for a confirm of it
     is_read: bool = False  # the broker has routed it as it was sent
     copies: list[Copy] = field(default_factory=list)
     covers: list[Copy] = field(default_factory=list)  # acks that its confirm promises too
