@@ -46,6 +46,13 @@ def test_few_files_stay_open_and_every_dirty_one() -> None:
     assert cache.get("/d/0") is cache.get("/d/0")
 
 
+def test_index_files_that_wait_for_a_sync_crowd_it_too() -> None:
+    cache, _ = cache_of(2)
+    written(cache, "a")
+    cache.index_written("/d/b", cache.create("/d/b", is_synced=True))
+    assert (cache.is_crowded, cache.room) == (True, 0)
+
+
 def test_the_file_used_longest_ago_is_closed_first() -> None:
     cache, filesystem = cache_of(2)
     for name in "ab":

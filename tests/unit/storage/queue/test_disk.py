@@ -56,6 +56,21 @@ def test_acks_by_range_and_by_number_drop_the_references(queue: QueueDisk) -> No
     assert sorted(queue.all_handles()) == [105, 106, *range(110, 130)]
 
 
+def test_references_are_counted_down_with_the_acks_also_over_a_segments_edge(
+    queue: QueueDisk,
+) -> None:
+    sent = messages(0, COUNT + 6, handle=100)
+    queue.put(0, sent[:COUNT], None)
+    queue.put(COUNT, sent[COUNT:], None)
+    dropped: list[int] = []
+    first, last = COUNT - 2, COUNT + 2
+    queue.ack(first, last, sent[first : last + 1], dropped)
+    assert dropped == list(range(100 + first, 101 + last))
+    assert [segment.shared for segment in queue.index] == [COUNT - 2, 3]
+    queue.ack(first - 1, last + 1, sent[first - 1 : last + 2], dropped)
+    assert dropped[5:] == [99 + first, 101 + last], "the others were acked before"
+
+
 def test_given_messages_spare_a_look_at_the_index(queue: QueueDisk) -> None:
     sent = messages(0, 5, handle=50)
     queue.put(0, sent, None)

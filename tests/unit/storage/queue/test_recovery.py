@@ -103,6 +103,16 @@ def test_transient_messages_end(restart: Restart) -> None:
     assert restart.recover().finish().count == 5  # the acks are in the files
 
 
+def test_a_start_counts_the_references_of_what_is_live(restart: Restart) -> None:
+    restart.queue.put(0, messages(0, 6, handle=20), None)
+    restart.queue.ack(0, 1, None, [])
+    restart.queue.keep_up(is_idle=True)
+    recovery = restart.recover()
+    assert [segment.shared for segment in restart.queue.index] == [4]
+    recovery.drop_missing(frozenset((23,)), frozenset())
+    assert [segment.shared for segment in restart.queue.index] == [3]
+
+
 def test_references_are_told_and_what_is_missing_is_dropped(restart: Restart) -> None:
     restart.queue.put(0, [*messages(0, 3), *messages(3, 4, handle=20)], None)
     recovery = restart.recover()

@@ -50,6 +50,14 @@ class Setup:
         return [path.rpartition("/")[2] for path in self.filesystem.paths()]
 
 
+def test_what_is_removed_waits_for_no_sync() -> None:
+    setup = Setup()
+    setup.append(3)
+    assert setup.active.table is not None
+    setup.active.remove(setup.active.table.file)
+    assert setup.unsynced.files() == {}
+
+
 def test_the_first_message_begins_a_segment_that_is_durable_before_it() -> None:
     setup = Setup()
     assert setup.active.table is None

@@ -89,6 +89,15 @@ def test_a_full_journal_says_so() -> None:
     assert journal.is_full
 
 
+def test_what_goes_past_a_journal_fills_it_too() -> None:
+    journal = journal_on(SimFileSystem(), JournalLimits(direct_bytes=100))
+    journal.open(True)
+    journal.note_direct(60)
+    assert (journal.is_full, journal.is_overdue) == (False, False)
+    journal.note_direct(40)
+    assert (journal.is_full, journal.is_overdue) == (True, True)
+
+
 def test_the_runs_of_all_queues_share_a_limit() -> None:
     limits = JournalLimits(max_bytes=10_000)
     one, other = (journal_on(SimFileSystem(), limits) for _ in range(2))
