@@ -54,7 +54,9 @@ class Verdict(NamedTuple):
     @property
     def is_simulator(self) -> bool:
         """Whether the simulated machine has found it."""
-        return self.by.startswith(("seed ", "fault ", "focus ", "drill ", "kept ", "failed ", START))
+        return self.by.startswith(
+            ("seed ", "fault ", "focus ", "drill ", "kept ", "failed ", START)
+        )
 
     def beside(self, known: Verdict) -> Verdict:
         """What is known of this edit after this verdict and an earlier one."""
