@@ -183,7 +183,8 @@ def _compared(spool: Spool, piece: Piece, options: TakeOptions, doubt: Doubt | N
         return {found.key for found in spool.compared(piece.stream, there)}
     found = set(doubt.keys)
     if doubt.has_siblings:
-        found |= {each.key for each in spool.siblings(piece)}
+        # What is acknowledged does not come again.
+        found |= {each.key for each in spool.siblings(piece) if each.is_in_doubt}
     return found
 
 
