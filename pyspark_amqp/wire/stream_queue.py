@@ -21,7 +21,7 @@ from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire.connection import Connection
 from pyspark_amqp.wire.consumer import PREFETCH_MAX, SIZE_MAX, Consumer, ack
 from pyspark_amqp.wire.deliveries import Deliveries
-from pyspark_amqp.wire.errors import ChannelClosed, NotReady, UnsuitableQueue
+from pyspark_amqp.wire.errors import ChannelClosed, ConnectionClosed, NotReady, UnsuitableQueue
 from pyspark_amqp.wire.properties import BadProperties, decode
 from pyspark_amqp.wire.table import BadTable, Timestamp
 
@@ -33,6 +33,8 @@ _MARK: Final = bytes((len(_HEADER),)) + _HEADER.encode() + b"l"
 _FIRST_WAIT_S: Final = 1.0
 # Where another node has it, and for some seconds after a start.
 _NOT_READY: Final = ("does not have a replica on the local node", "is down or inaccessible")
+# In the first second after a start: the stream's own processes are not there yet.
+_INTERNAL_ERROR: Final = 541
 _NO_ARGUMENT: Final = f"invalid arg '{_HEADER}'"
 _ROUND: Final = b"\x00\x00\x00\x00"
 
@@ -60,6 +62,10 @@ class StreamConsumer:
             if _NO_ARGUMENT in error.reply_text:
                 raise UnsuitableQueue(connection.place, step, "it is no stream") from error
             raise
+        except ConnectionClosed as error:
+            if error.reply_code != _INTERNAL_ERROR:
+                raise
+            raise NotReady(connection.place, f"reading '{queue}'", str(error)) from error
 
     def read(self, count: int, *, idle_timeout_s: float, size_limit: int = SIZE_MAX) -> Deliveries:
         """Return up to `count` messages, fewer when none came for so long; as many more may come then.

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from pyspark_amqp.wire import Publisher, UnsuitableQueue, connect, message_octets, queue_state
+from pyspark_amqp.wire import (
+    ConnectionClosed,
+    NotReady,
+    Publisher,
+    UnsuitableQueue,
+    connect,
+    message_octets,
+    queue_state,
+)
+from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire.properties import encode
 from pyspark_amqp.wire.stream_queue import StreamConsumer, end_offset, offset_at, offset_of
+from tests.support.amqp_peer import close_octets, greet, peer
 
 LONG = 1 << 40
 MARK = "\x0fx-stream-offsetl"
@@ -26,6 +38,30 @@ def test_octets_that_look_like_one_are_none() -> None:
     assert offset_of(encode(nested)) == LONG  # type: ignore[arg-type]
     assert offset_of(encode({"headers": {"a": MARK}})) is None
     assert offset_of(b"\x20\x00" + MARK.encode() * 2) is None
+
+
+def test_an_internal_error_after_a_start_is_not_ready() -> None:
+    """RabbitMQ 3.10.8 says so while the stream's own processes are not there yet; another one is told as it is."""
+
+    def serve(accepted: socket.socket) -> None:
+        greet(accepted)
+        for ids, reply in (
+            (f.BASIC_QOS, f.method(f.BASIC_QOS_OK, b"")),
+            (f.BASIC_CONSUME, close_octets(f.CONNECTION_CLOSE, code, "INTERNAL_ERROR", 0)),
+        ):
+            octets = b""
+            while f.METHOD_IDS.pack(*ids) not in octets:
+                octets += accepted.recv(65536)
+            accepted.sendall(reply)
+        accepted.recv(65536)
+
+    for code, kind in ((541, NotReady), (540, ConnectionClosed)):
+        with (
+            peer(serve) as address,
+            connect(address) as connection,
+            pytest.raises(kind, match=str(code)),
+        ):
+            StreamConsumer(connection, "s", "first")
 
 
 @pytest.mark.needs_server
