@@ -3,8 +3,8 @@
 Owns no state. Called by the readers of streams and drains, in Spark's Python workers.
 
 Invariant: rows come from the published file alone, so that every attempt at a piece, at the same time or
-after a crash, yields the same rows; who published it reads what it sent, which a store elsewhere need not send back. Taking may be repeated as a whole: what was not published went back
-to the queue, and what was published is found.
+after a crash, yields the same rows; who published it may read what it sent. Taking may be repeated as a
+whole: what was not published went back to the queue, and what was published is found.
 """
 
 from __future__ import annotations
