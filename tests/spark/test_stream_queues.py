@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import random
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,8 @@ from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options import read_batch_options
 from pyspark_amqp.source.stream_queue import OffsetsGone, ReplayReader, StreamQueueReader
 from pyspark_amqp.wire import Publisher, UnsuitableQueue, connect, declare_queue, message_octets
+from tests.spark.applications import Application, check
+from tests.spark.conftest import publish as publish_with_ids
 from tests.support import rabbitmq_node
 
 pytestmark = [pytest.mark.long, pytest.mark.differential, pytest.mark.timeout(600)]
@@ -195,12 +199,16 @@ def test_a_queue_that_is_no_stream_is_refused_by_name(node: rabbitmq_node.Rabbit
         replayed(node, name)
 
 
-@pytest.mark.parametrize("count", [50_000])
+@pytest.mark.parametrize(
+    "count", [50_000, pytest.param(1_000_000, marks=pytest.mark.timeout(3600))]
+)
 def test_a_broker_that_is_killed_while_a_range_is_read(
     node: rabbitmq_node.RabbitNode, stream: str, count: int, tell: Callable[[str], None]
 ) -> None:
     """Five kills (-9): each range comes whole, in order, each message once; and again the same."""
-    publish(node.url, stream, range(count))
+    for first in range(0, count, 10_000):
+        publish(node.url, stream, range(first, min(first + 10_000, count)))
+    tell(f"published {count}")
     found = read_batch_options(options(node, stream, mode="replay", endingOffsets=str(count)))
     reader = ReplayReader(found, COLUMNS)  # type: ignore[arg-type]
     (partition,) = reader.partitions()
@@ -216,3 +224,39 @@ def test_a_broker_that_is_killed_while_a_range_is_read(
     assert kills == 5
     assert numbers(rows) == list(range(count))
     assert replayed(node, stream, endingOffsets=str(count)) == rows
+    part = {"startingOffsets": str(count // 4), "endingOffsets": str(3 * count // 4)}
+    assert (
+        replayed(node, stream, consumersPerQueue="3", **part) == rows[count // 4 : 3 * count // 4]
+    )
+    tell(f"replayed {count} and {count // 2}")
+
+
+class StreamApplication(Application):
+    """A stream's way to Parquet."""
+
+    script = "stream_queue_application.py"
+
+
+def test_a_query_whose_driver_and_broker_are_killed(
+    node: rabbitmq_node.RabbitNode, stream: str, tmp_path: Path, tell: Callable[[str], None]
+) -> None:
+    """Each message is in the sink once, with its offset."""
+    count, per_batch = 40_000, 1000
+    for first in range(0, count, 10_000):
+        publish_with_ids(node.url, stream, 10_000, first)
+    seed = random.randrange(1 << 32)
+    chosen = random.Random(seed)
+    application = StreamApplication(node.url, stream, tmp_path / "a", per_batch, "first")
+    for number in range(1, 6):
+        delay_s = chosen.uniform(0.1, 3.0)
+        assert application.die_after(delay_s), f"ended before kill {number}, seed {seed}"
+        tell(f"driver killed after {len(application.offsets())} batches")
+        if number % 2:
+            node.kill()
+            node.start()
+            tell("broker killed")
+    application.finish()
+    tell(check(application, count, f"seed {seed}"))
+    table = application.table("stream_offset", "body")
+    found = sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    assert found == [(n, b"%d" % n) for n in range(count)]
