@@ -235,6 +235,14 @@ def test_acks_that_a_confirm_waits_for_and_that_are_refused_are_named() -> None:
     assert two.after_kill(1) == [4, 5, *range(6, 12)]
 
 
+def test_acks_that_were_written_and_whose_sync_fails_twice_are_told_as_refused() -> None:
+    two = Two()
+    two.refuse("fdatasync")
+    commit = StagedCommit(90, [Ack(1, 0, 2, None)], touched={1}, sync=True, acks_of={1})
+    two.side.jobs.apply(commit, two.side.no_room)
+    assert (commit.refused, commit.unwritten_acks) == ({1}, {1})
+
+
 def test_acks_that_waited_for_a_refused_queue_are_young_when_it_is_back() -> None:
     """A busy store has no idle moment, and its commits may not be synced."""
     two = Two()
