@@ -33,7 +33,7 @@ collect_ignore = (
         "test_notebook.py",
         "test_cluster.py",
         "test_connect.py",
-        "test_delta.py",
+        "test_sinks.py",
         "test_submit.py",
         "test_traffic.py",
     ]
