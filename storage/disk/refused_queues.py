@@ -122,7 +122,9 @@ class RefusedQueues:
         """What a sync may have lost of a queue cannot be written elsewhere now. Raises what is not the queue's."""
         self.refusals.refuse(queue_id, self._queues[queue_id], error, failed, lost)
         self.refusals.note_in(self.commit)
-        if queue_id in self.commit.acks_of:  # they may be written already, in a file whose sync has failed
+        if (
+            queue_id in self.commit.acks_of
+        ):  # they may be written already, in a file whose sync has failed
             self.commit.unwritten_acks.add(queue_id)
 
     def refuse(self, queue_id: int, error: StorageError) -> None:
