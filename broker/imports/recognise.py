@@ -102,7 +102,7 @@ def may_be_again(known: bytes, seen: bytes) -> bool:
 
 
 def _candidates(known: bytes) -> tuple[bytes, bytes]:
-    """What may come again: the known digests, or those of persistent messages when the other broker has lost the rest."""
+    """What may come again: the known digests, or those of persistent messages if the other broker has lost the rest."""
     if persistent_count(known) == len(known) // SIZE:
         return known, known
     return known, b"".join(each for each in _each(known) if each[-1] & 1)
