@@ -1,7 +1,8 @@
 """A store's file system with its commit log: replayed when the store is opened, emptied when it is to have none.
 
 State: none. Called by recovery before anything looks at a queue. Invariants: what is replayed is the same however often
-a start is cut off; the log's old generation is written over only after all that it said of own files is durable.
+a start is cut off; the log's old generation is written over only after all that it said of own files is durable, and
+the one that counts is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 from burrowmq.storage.errors import SyncFailed, error_text
 from burrowmq.storage.files.filesystem import File, FileSystem
-from burrowmq.storage.log.commit_log import DIRECTORY
+from burrowmq.storage.log.commit_log import DIRECTORY, paths
 from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.log.moving_out import move_out
 from burrowmq.storage.log.replay import Replayed, replay
@@ -30,7 +31,10 @@ def mount(
     root = f"{data_dir}/vhosts"
     if is_new:
         _hold_on_to_queues(base, root)
-    found = Replayed() if is_new else replay(base, data_dir, identity)
+    found = Replayed()
+    if not is_new:
+        found = replay(base, data_dir, identity)
+        _hold_on_to_generation(base, paths(data_dir)[found.counting])
     _put_own_files_right(base, root, found)
     _drop_what_is_elsewhere(base, root, found)
     filesystem = LogFileSystem(base, data_dir, identity, options, found)
@@ -63,6 +67,18 @@ def _hold_on_to_queues(base: FileSystem, root: str) -> None:
     vhosts = base.listdir(root) if base.exists(root) else []
     directories = [f"{root}/{vhost}/queues" for vhost in vhosts]
     _sync(base, [], [path for path in directories if base.exists(path)])
+
+
+def _hold_on_to_generation(base: FileSystem, path: str) -> None:
+    """Have the generation that counts durable, before the next one is written over the one before.
+
+    A process that was killed may have written its snapshot and not synced it; with the power it would be gone.
+    """
+    file = base.open(path)
+    try:
+        _sync(base, [file], [])
+    finally:
+        file.close()
 
 
 def _put_own_files_right(base: FileSystem, root: str, found: Replayed) -> None:

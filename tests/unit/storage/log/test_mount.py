@@ -11,6 +11,7 @@ import pytest
 
 from burrowmq.storage.errors import SyncFailed
 from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.log import commit_log
 from burrowmq.storage.log.mount import mount, remove_log, unmount
 from tests.support.machine_disk import MachineDisk
 from tests.support.mounted_log import (
@@ -23,6 +24,7 @@ from tests.support.mounted_log import (
     moved_out,
     synced,
 )
+from tests.support.sim_filesystem import PowerCut, SimFileSystem
 
 
 def test_taking_the_log_away_gives_every_queue_its_files() -> None:
@@ -46,6 +48,33 @@ def test_a_start_that_cannot_sync_what_it_replayed_is_refused() -> None:
     base.fail("fdatasync", path_part="0.qi")
     with pytest.raises(SyncFailed, match=r"0\.qi: fdatasync failed"):
         mounted(base)
+
+
+def test_a_generation_that_a_killed_process_has_not_synced_is_held_on_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It counts in the next start, which writes over the one before: the only one that the disk had."""
+    monkeypatch.setattr(commit_log, "_PART", 100)  # a snapshot is whole after several writes
+    filesystem, first = mounted()
+    for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v", QUEUES):
+        first.fsync_dir(directory)
+    synced(filesystem, *(made(filesystem, f"{QUEUES}/{name}/0.qi", b"x" * 300) for name in "abc"))
+    for killed_at in range(20):
+        second = stopped_start(first.process_killed(), killed_at)
+        for cut_at in range(20):
+            third = stopped_start(second.process_killed(), cut_at)
+            for seed in range(8):
+                found, _ = mounted(third.cut(random.Random(seed)))
+                assert found.read_file(f"{QUEUES}/b/0.qi") == b"x" * 300, (killed_at, cut_at)
+
+
+def stopped_start(base: SimFileSystem, operations: int) -> SimFileSystem:
+    """The disk of a start that came so far."""
+    base.cut_before = base.operations + operations
+    with contextlib.suppress(PowerCut):
+        mounted(base)
+    base.cut_before = None
+    return base
 
 
 def test_a_store_that_gets_a_log_has_the_directories_of_its_queues() -> None:
