@@ -48,19 +48,19 @@ class OwedCopies:
             self._sources = {name: its for name, its in self._sources.items() if name in targets}
 
     def target_of(self, source: _Name, commits: Iterable[StagedCommit | None]) -> str:
-        """Name a queue that is owed copies of this one's dead letters; empty when none is.
+        """Name another queue that is owed copies of this one's dead letters; empty when none is.
 
         `commits` are not reported yet: what they have for a queue that is refused will be refused.
         """
         if not self._owed:
             return ""
         for target, sources in self._sources.items():
-            if source in sources:
+            if source in sources and target != source:
                 return target[1]
         targets = self._targets()
         for commit in commits:
             for one, target in commit.moves if commit is not None else ():
-                if one == source and target in targets:
+                if one == source != target and target in targets:
                     return target[1]
         return ""
 

@@ -187,6 +187,23 @@ def test_dead_letters_wait_in_memory_and_their_originals_on_disk(bench: NodeBenc
     assert (state(bench, "bad"), state(bench, "source")) == (("running", 2), ("running", 1))
 
 
+def test_a_queue_that_is_its_own_dead_letters_target_can_be_deleted(bench: NodeBench) -> None:
+    own = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "bad"}
+    client = declare(bench, **own)
+    publish(client, "bad", "good")
+    refuse(bench)
+    ((_, got),) = client.call(1, spec.Basic.Get(queue="bad"))
+    client.call(1, spec.Basic.Reject(delivery_tag=got.delivery_tag, requeue=False))
+    assert state(bench, "bad") == ("blocked", 1)
+    ((_, got),) = client.call(1, spec.Basic.Get(queue="good"))
+    client.call(1, spec.Basic.Reject(delivery_tag=got.delivery_tag, requeue=False))
+    assert client.refused(1, spec.Queue.Delete(queue="good"))[0] == 404
+    ((_, deleted),) = client.call(1, spec.Queue.Delete(queue="bad"))
+    assert deleted.NAME == "Queue.DeleteOk"
+    heal(bench)
+    assert bench.node.engine.stats()["open_queues"] == 1
+
+
 def test_a_confirm_that_acks_are_due_with_is_nacked_when_they_are_refused(bench: NodeBench) -> None:
     client = declare(bench)
     publish(client, "bad", "bad")

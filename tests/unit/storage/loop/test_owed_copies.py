@@ -47,3 +47,9 @@ def test_each_level_of_a_target_counts_and_one_that_is_deleted_does_not() -> Non
     assert owed.target_of(A, []) == "dead"
     owed.forget(8)
     assert owed.target_of(A, []) == ""
+
+
+def test_a_queue_that_owes_them_to_itself_goes_with_both() -> None:
+    owed = OwedCopies()
+    owed.refused(commit(2, (DEAD, DEAD), (A, DEAD)), [log(7, "dead")])
+    assert (owed.target_of(DEAD, [commit(3, (DEAD, DEAD))]), owed.target_of(A, [])) == ("", "dead")
