@@ -384,7 +384,7 @@ class Channel:
         committing = self.committing
         if committing is not None and committing.epoch == epoch and is_refused(committing.queues):
             committing.is_refused = True
-        return is_nacked
+        return is_nacked and not self.is_closed  # there nobody is sent it
 
     def waits_for(self, epoch: int) -> bool:
         """Whether a confirm waits for this commit."""

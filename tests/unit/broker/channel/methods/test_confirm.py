@@ -147,3 +147,19 @@ def test_refused_acks_that_no_publish_waited_for_are_due_with_the_first_that_doe
     publish(client, "b")
     bench.run()
     assert end_refused(bench, client, [source]) == ["Basic.Nack"]
+
+
+def test_a_nack_on_a_channel_that_has_failed_tells_nobody():
+    bench = BrokerBench()
+    client, (source, _) = with_two_got(bench)
+    client.call(2, spec.Channel.Open())
+    for number in (1, 2):
+        client.call(number, spec.Confirm.Select())
+    client.call(1, spec.Basic.Ack(1))
+    publish(client, "b")
+    bench.engine.hand_over()
+    client.call(1, spec.Basic.Ack(99))  # and its close is not answered yet
+    assert end_refused(bench, client, [source]) == []
+    client.send(publish_bytes(2, "", "b", b"x", properties=PERSISTENT))
+    bench.run()
+    assert end_refused(bench, client, [source]) == ["Basic.Nack"]
