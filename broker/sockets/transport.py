@@ -339,15 +339,16 @@ class AmqpTransport(asyncio.Protocol):
     def _read_heartbeat(self) -> None:
         if self.pauses or self._transport.is_closing():
             return
-        # An end of the socket, and what is wrong with it, the loop finds out too.
-        with contextlib.suppress(OSError):
+        try:
             data = os.read(self._fd, DOZE_READ)
-            if data == HEARTBEAT_FRAME:
-                self.bytes_received += len(data)
-                self.heartbeat_octets += len(data)
-                self.reads += 1
-            elif data:
-                self.data_received(data)
+        except OSError:
+            return  # nothing there, or something wrong, which the loop finds out, too
+        if data == HEARTBEAT_FRAME:
+            self.bytes_received += len(data)
+            self.heartbeat_octets += len(data)
+            self.reads += 1
+        elif data:
+            self.data_received(data)
 
     def _set_low_water(self, size: int) -> bool:
         """Have the loop told of the socket when so many octets are there; False where that cannot be had."""
