@@ -29,9 +29,9 @@ Rounds = list[dict[str, dict[str, float]]]
 """For each round, by peer, by row: rows a second."""
 
 
-def session(folder: Path) -> SparkSession:
+def session(folder: Path, slots: int = 2) -> SparkSession:
     spark = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(f"local[{slots}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "1g")

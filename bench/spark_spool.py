@@ -28,6 +28,9 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.object_stores import BUCKET, CREDENTIALS, REGION, fault_proxy
 from tests.support.versitygw import VersityGateway, program
 
+SLOTS = 4
+"""Tasks at a time, as many as the slow row has queues: with each request a task waits, and takes no processor."""
+
 FOLDER, SERVER = "folder", "S3"
 ADDED_S: Final = 0.05
 _SETTLED: Final = (
@@ -123,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
         root = Path(name)
         node = BrokerProcess(root / "node" / "data", is_verified=False)
         store = VersityGateway(gateway, root / "s3")
-        spark = session(root)
+        spark = session(root, SLOTS)
         running.callback(spark.stop)
         node.start()
         running.callback(node.stop)
