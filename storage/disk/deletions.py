@@ -1,18 +1,65 @@
-"""Which deletions of a commit do not go where the others do: behind its definitions, before its messages.
+"""In which order a commit's deletions go, its definitions, and what it opens.
+
+Usually it is definitions, deletions and new queues, messages. A queue that the same commit declares again is deleted
+before the definitions. In a commit that moves messages the deletions come with the acks, behind a sync.
 
 State: none. Called by `storage.disk.writer` when a commit begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import field
+from typing import Final
 
+from burrowmq.records import dataclass
 from burrowmq.storage.disk.elision import ControlCommand, LeftToWrite
-from burrowmq.storage.loop.staged_commit import Delete, DeleteVhost, DropUnclaimed, Open
+from burrowmq.storage.loop.staged_commit import (
+    Delete,
+    DeleteVhost,
+    DropUnclaimed,
+    Open,
+    StagedCommit,
+)
 from burrowmq.storage.queue.disk import QueueDisk
 
 
-def redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[ControlCommand]:
+@dataclass(slots=True)
+class Order:
+    """The commands of one commit that open and delete: `before` its definitions, and `after` them.
+
+    `has_last`: these three wait with the acks, until what the commit moves is durable; `first` does not. Messages of
+    the queues in `held`, which are opened only then, come behind them, and acks of those in `deleted` are not written.
+    """
+
+    first: list[ControlCommand] = field(default_factory=list)
+    before: list[ControlCommand] = field(default_factory=list)
+    after: list[ControlCommand] = field(default_factory=list)
+    held: set[int] = field(default_factory=set)
+    deleted: set[int] = field(default_factory=set)
+    has_last: bool = False
+
+
+NOTHING: Final = Order()
+
+
+def order_of(left: LeftToWrite, queues: Mapping[int, QueueDisk], commit: StagedCommit) -> Order:
+    """Give the order of what is left of a commit; `queues` are open."""
+    early = _redeclared(left, queues)
+    if commit.is_moving:
+        order = _deleted_last(left, early, queues, {target for _, target in commit.moves})
+        if order is not None:
+            return order
+    return Order(before=early, after=_others(left, early))
+
+
+def _others(left: LeftToWrite, early: Collection[ControlCommand]) -> list[ControlCommand]:
+    """Give the commands that do not go early: none for a queue that is gone by then."""
+    gone = {command.queue_id for command in early if isinstance(command, Delete)}
+    return [one for one in left.control if one not in early and one.queue_id not in gone]
+
+
+def _redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[ControlCommand]:
     """Give the deletions of queues that the same commit opens again afterwards, or may declare again.
 
     They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
@@ -36,13 +83,32 @@ def redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[Contr
     return found[::-1]
 
 
-def deleted_last(left: LeftToWrite, early: list[ControlCommand]) -> list[ControlCommand]:
-    """Give the deletions of a commit that moves messages: what a queue gave away before its end has to be durable.
+def _deleted_last(
+    left: LeftToWrite,
+    early: Collection[ControlCommand],
+    queues: Mapping[int, QueueDisk],
+    targets: Collection[tuple[str, str]],
+) -> Order | None:
+    """Give the order where what a queue gave away before its end has to be durable; None where no queue ends.
 
-    They come with the acks, and with them the definitions. None where the order to other commands matters: a queue
-    that is opened after a whole vhost went, or that is declared again, which is among those that go `early`.
+    What is declared again is opened behind the deletion, so that it waits too. None as well where that cannot be: a
+    queue that is declared again gets what is moved, or a whole vhost goes.
     """
-    kinds = [type(command) for command in left.control]
-    if DeleteVhost in kinds or Delete in map(type, early):
-        return []
-    return [command for command in left.control if isinstance(command, Delete)]
+    ends = [command for command in left.control if isinstance(command, Delete)]
+    if not ends or any(isinstance(command, DeleteVhost) for command in left.control):
+        return None
+    again = {queues[one.queue_id].names[:2] for one in early if isinstance(one, Delete)}
+    if not again.isdisjoint(targets):
+        return None
+    held = {
+        command.queue_id
+        for command in left.control
+        if isinstance(command, Open) and command.names[:2] in again
+    }
+    order = Order(held=held, deleted={one.queue_id for one in ends}, has_last=True)
+    order.first = [one for one in early if not isinstance(one, Delete)]
+    order.before = [one for one in early if isinstance(one, Delete)]
+    for command in _others(left, early):
+        is_last = isinstance(command, Delete) or command.queue_id in held
+        (order.after if is_last else order.first).append(command)
+    return order

@@ -5,7 +5,8 @@ a full disk costs a wait and not the commit: `advance` is called again and goes 
 is definitions, queues opened and deleted, shared stores, the queues' own stores and indexes, acks, references dropped.
 Nothing but definitions is durable before `sync`. Of a commit that moves messages (dead letters) the acks wait until
 `sync` was called, for `begin_acks`: so no power cut finds neither message nor copy. If it also deletes queues, perhaps
-those that the messages come from, the definitions and deletions wait with the acks.
+those that the messages come from, the definitions and deletions wait with the acks, and with them what is declared
+again (`storage.disk.deletions`).
 
 State: the open queues by id, the steps that are left of a commit, which queues have acks to write or an old journal to
 lose, the rescue under way; the files of the data directory are in the context. Called by `storage.disk.jobs`, under
@@ -29,7 +30,7 @@ from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.acks import Acks
 from burrowmq.storage.disk.conversion import Conversion
 from burrowmq.storage.disk.counters import Counters
-from burrowmq.storage.disk.deletions import deleted_last, redeclared
+from burrowmq.storage.disk.deletions import NOTHING, order_of
 from burrowmq.storage.disk.elision import (
     ControlCommand,
     LeftToWrite,
@@ -105,24 +106,20 @@ class Writer:
         assert not self._steps, "a commit is being written"
         self.refused.begin(commit)
         left = left_to_write(commit)
-        is_moving = commit.is_moving
-        early = redeclared(left, self._queues) if left.control else []
-        late = deleted_last(left, early) if is_moving else []
-        for command in early:
-            self._steps.append(partial(self._control, command))
+        order = order_of(left, self._queues, commit) if left.control else NOTHING
+        self._steps += [partial(self._control, command) for command in order.first]
+        steps = self._ack_steps if order.has_last else self._steps
+        steps += [partial(self._control, command) for command in order.before]
         if commit.definitions:
-            steps = self._ack_steps if late else self._steps
             steps.append(partial(self.context.definitions.commit, commit.definitions))
-        for command in left.control:
-            if command not in early and command not in late:
-                self._steps.append(partial(self._control, command))
-        for command in late:
-            self._ack_steps.append(partial(self._control, command))
+        steps += [partial(self._control, command) for command in order.after]
         if commit.commands or commit.acks_of:
-            acks_of = commit.acks_of
-            if late:
-                acks_of = acks_of - {command.queue_id for command in late}
-            self._steps.append(partial(self._plan, left, acks_of, is_moving))
+            acks_of = commit.acks_of - order.deleted
+            held = {one: left.queues.pop(one) for one in order.held if one in left.queues}
+            self._steps.append(partial(self._plan, left, acks_of, commit.is_moving))
+            if held:  # behind all that the first plan adds
+                plan = partial(self._plan, LeftToWrite(queues=held), acks_of & held.keys(), False)
+                self._steps.append(partial(self._ack_steps.append, plan))
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
         self.counters.commit_bytes.add(commit.size)
@@ -221,7 +218,7 @@ class Writer:
         else:
             self._steps += [partial(self.refused.put, *one) for one in puts]
         later = self._ack_steps if is_moving else self._steps
-        if self.refused.commit.moves and not is_moving:
+        if self.refused.commit.moves and not self.refused.commit.is_moving:
             later.append(self.refused.withhold)
         later += acks
         later.append(self._shared.drop_refs)

@@ -291,7 +291,7 @@ class Auditor:
         """Whether a dead letter's origin is back, or its time was over."""
         origin = heir.origin
         assert origin is not None
-        is_over = self.model.is_over(origin) or origin.home.is_replaced
+        is_over = self.model.is_over(origin)
         return heir.is_suspect or is_over or self._is_elsewhere(heir, places)
 
     def _must_be(self, copy: Copy, *, is_exact: bool) -> bool:

@@ -1,23 +1,26 @@
-"""Deletions go behind the definitions of their commit, but where a name is used again or messages were moved."""
+"""Deletions go behind the definitions of their commit, but where a name is used again; behind messages that were moved."""
 
 from __future__ import annotations
 
 import errno
+import random
 
 import pytest
 
 from burrowmq.storage.loop.staged_commit import (
     Ack,
     Append,
+    Command,
     Delete,
     DropUnclaimed,
     Open,
+    SetVersion,
     StagedCommit,
 )
 from burrowmq.storage.names import QueueNames
-from tests.support.disk_side import DiskSide, messages
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
-Q = QueueNames("/", "q")
+Q, OTHER = QueueNames("/", "q"), QueueNames("/", "other")
 
 
 def test_a_queue_that_the_same_commit_opens_again_is_deleted_before_its_new_definition() -> None:
@@ -104,3 +107,91 @@ def test_what_a_queue_gave_away_is_durable_before_its_end_also_in_the_first_comm
     with pytest.raises(Exception, match="EIO"):
         side.jobs.apply(commit, side.no_room)
     assert side.writer.queues().keys() == {1, 2}
+
+
+def dead_letters(
+    target: int, *commands: Command, end: int = 1, first_seq: int = 3, size: int = SMALL
+) -> StagedCommit:
+    """The three messages of queue 1 become dead letters in another, and with them queue `end` is deleted."""
+    copies = messages(3, 3, size)
+    return StagedCommit(
+        90,
+        [Append(target, first_seq, list(copies), None), Ack(1, 0, 2, None), Delete(end), *commands],
+        [("queue", "q", None)],
+        touched={1, target},
+        sync=True,
+        is_moving=True,
+        moves={(Q[:2], ("/", "dead"))},
+    )
+
+
+def three_queues() -> DiskSide:
+    """One with messages, one for its dead letters, and another one with messages."""
+    side = DiskSide()
+    for queue_id, name in ((1, "q"), (2, "dead"), (3, "other")):
+        side.open(queue_id, name)
+    side.append(0, 3)
+    side.append(0, 3, queue_id=3)
+    return side
+
+
+@pytest.mark.parametrize("name", ["q", "other"])
+def test_what_a_queue_gave_away_is_durable_before_its_end_also_where_a_queue_is_declared_again(
+    name: str,
+) -> None:
+    """Another one, or itself."""
+    side = three_queues()
+    side.filesystem.fail("fdatasync", errno.EIO, times=1 << 30)
+    again = [Open(4, OTHER, True), Delete(1)] if name == "other" else [Open(4, Q, True)]
+    with pytest.raises(Exception, match="EIO"):
+        side.jobs.apply(dead_letters(2, *again, end=3 if name == "other" else 1), side.no_room)
+    assert side.writer.queues().keys() == {1, 2, 3}
+    assert not side.rows
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("name", ["q", "other"])
+def test_a_queue_that_is_declared_again_has_what_was_published_to_it_in_a_commit_with_dead_letters(
+    name: str, size: int
+) -> None:
+    side = three_queues()
+    again = [Open(4, OTHER, True), Delete(1)] if name == "other" else [Open(4, Q, True)]
+    new = messages(20, 2, size)
+    commit = dead_letters(
+        2,
+        *again,
+        SetVersion(4, 1),
+        Append(4, 0, list(new), None),
+        Append(2, 6, list(new), None),
+        end=3 if name == "other" else 1,
+        size=size,
+    )
+    side.jobs.apply(commit, side.no_room)
+    assert (side.read(4), side.read(2)) == ([0, 1], [3, 4, 5, 6, 7])
+    assert side.writer.queues().keys() == ({2, 4} if name == "other" else {2, 3, 4})
+    assert not side.writer.has_acks_left
+    after = DiskSide(side.filesystem.cut(random.Random(1)))
+    after.take_up(2, "dead")
+    after.take_up(4, name)
+    assert (after.read(4), after.read(2)) == ([0, 1], [3, 4, 5, 6, 7])
+
+
+def test_a_queue_of_dead_letters_that_is_declared_again_gets_them_after_its_deletion() -> None:
+    side = three_queues()
+    commit = dead_letters(4, Delete(2), Open(4, QueueNames("/", "dead"), True), first_seq=0)
+    append = commit.commands.pop(0)
+    commit.commands.append(append)
+    side.jobs.apply(commit, side.no_room)
+    assert side.read(4) == [0, 1, 2]
+    assert side.writer.queues().keys() == {3, 4}
+
+
+def test_a_queue_that_the_same_commit_took_up_is_not_made_again_after_its_deletion() -> None:
+    before = DiskSide()
+    before.open()
+    before.append(0, 3)
+    side = DiskSide(before.filesystem.process_killed())
+    side.writer.bind(1, Q)
+    side.commit(Open(1, Q, True), Delete(1), Open(2, Q, True))
+    assert side.writer.queues().keys() == {2}
+    assert not side.paths(".qi")
