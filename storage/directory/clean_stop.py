@@ -117,6 +117,8 @@ def _queue_row(
 def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
     """A queue that is not durable ends with the node: drop its references, once, as `save` may be called again."""
     handles = queue.all_handles()
+    if queue.unread:
+        context.note_miscounted()
     queue.forget()
     if handles:
         context.vhost(queue.vhost).drop_refs(handles)

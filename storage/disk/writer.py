@@ -181,6 +181,8 @@ class Writer:
         except ReadFailed as error:
             handles = []
             self.acks.miscount(queue, str(error))
+        if queue.unread:
+            self.acks.miscount(queue, queue.take_unread())
         self.context.remove_queue(queue)
         if handles:
             self._shared.dropped(queue.vhost).extend(handles)

@@ -248,19 +248,24 @@ class QueueDisk:
         self._drop_handles(segment, segment.remove_bits(bits), None, dropped)
 
     def handles_at(self, segment: Segment, bits: int) -> list[int]:
-        """The shared store handles of the entries at these places."""
+        """The shared store handles of the entries at these places; `unread` says that some are damaged."""
         handles: list[int] = []
         slots = slots_of(bits)
         for at in range(0, len(slots), _STEP):
             step = slots[at : at + _STEP]
             columns = segment.load(step[0], step[-1])
             base = step[0]
-            handles += [
+            found = [
                 columns.locations[slot - base]
                 for slot in step
                 if columns.statuses[slot - base] == ENTRY_PRESENT
                 and columns.kinds[slot - base] == KIND_SHARED
             ]
+            handles += found
+            if len(found) < len(step) and any(
+                columns.statuses[slot - base] != ENTRY_PRESENT for slot in step
+            ):
+                self.unread = f"{segment.files.path(segment.number)}: damaged entries"
         return handles
 
     # -- when there is time ---------------------------------------------------------------------------------------

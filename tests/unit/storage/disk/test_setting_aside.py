@@ -8,7 +8,8 @@ import pytest
 
 from burrowmq.storage.directory import quarantine
 from burrowmq.storage.errors import DiskFull, ReadFailed
-from burrowmq.storage.loop.staged_commit import ReadRequest
+from burrowmq.storage.loop.staged_commit import Delete, Open, ReadRequest
+from burrowmq.storage.names import QueueNames
 from tests.support.disk_side import LARGE, SMALL, DiskSide
 
 
@@ -138,3 +139,43 @@ def test_messages_whose_index_is_gone_leave_the_queue_once(
     assert side.writer.stats()["set_aside"] == side.observer.events["record_lost"] == 3
     side.append(3, 2, size)
     assert side.read() == [3, 4]
+
+
+@pytest.mark.parametrize("how", ["set aside", "deleted", "acked"])
+@pytest.mark.parametrize(("version", "ending"), [(1, ".idx"), (2, ".qi")])
+def test_the_next_start_gives_back_what_damaged_entries_referred_to(
+    version: int, ending: str, how: str
+) -> None:
+    """Also after a clean stop: nobody can read any more which messages of the shared store these were."""
+    side = side_with(3, LARGE, version)
+    side.open(2, "other")
+    for _ in range(3):  # a journal goes once the queue is quiet
+        side.jobs.idle()
+    (path,) = side.paths(ending)
+    side.filesystem.damage(path, 64, bytes(side.filesystem.file_size(path) - 64))
+    if how == "set aside":
+        assert side.read() == []
+    elif how == "deleted":
+        side.commit(Delete(1))
+    else:
+        side.ack(0, 2)
+    side.jobs.idle()
+    assert side.observer.events["index_unreadable"]
+    assert side.writer.stats()["shared_live_messages"] == 3
+    side.jobs.close({1: (3, 3), 2: (0, 0)})
+    again = DiskSide(side.filesystem, segment_entry_count=16)
+    assert again.writer.stats()["shared_live_messages"] == 0
+
+
+def test_a_start_gives_back_what_damaged_entries_of_a_queue_referred_to_that_ended_with_the_stop() -> (
+    None
+):
+    side = DiskSide(segment_entry_count=16)
+    side.commit(Open(1, QueueNames("/", "q"), False))
+    side.append(0, 3, LARGE)
+    (path,) = side.paths(".qi")
+    side.filesystem.damage(path, 64, bytes(side.filesystem.file_size(path) - 64))
+    side.context.release_clean_files()
+    side.jobs.close({1: (3, 3)})
+    again = DiskSide(side.filesystem, segment_entry_count=16)
+    assert again.writer.stats()["shared_live_messages"] == 0
