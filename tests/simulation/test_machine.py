@@ -30,6 +30,7 @@ PER_GROUP = SEEDS // 2 // GROUPS
 PAIRS_SHARE = 0.01
 FAILED = list(kept())
 STILL_FAILING = list(kept(OPEN))
+OPEN_SEEDS = {plan.seed for plan, _ in STILL_FAILING}  # known, and strictly expected to fail below
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -38,6 +39,8 @@ def test_what_was_promised_is_there(group: int) -> None:
     operations: Counter[str] = Counter()
     pairs = 0
     for seed in range(first, first + PER_GROUP):
+        if seed in OPEN_SEEDS:
+            continue  # `test_a_plan_that_fails_still` has it
         result = run_seed(seed)
         operations += result.operations
         pairs += bool(result.operations["pair"])
@@ -127,9 +130,11 @@ def test_what_befell_the_runs_is_told_by_step() -> None:
         "| start |  |  | 1 | 1 |",
         "| sum | 3 | 2 | 1 | 6 |",
     ]
-    plan = replace(plan_of(5), has_faults=True, steps=(("fault", 1), ("publish", 2), ("idle", 3)))
-    result = run(plan)
-    assert sum(result.met.values()) > result.met["end", POWER_CUT] + result.met["end", KILLED]
+    steps = (("fault", 1), ("publish", 2), ("idle", 3))
+    found: Counter[tuple[str, str]] = Counter()
+    for seed in range(8):  # in one run the calls that are to fail may not come
+        found.update(run(replace(plan_of(seed), has_faults=True, steps=steps)).met)
+    assert found.total() > found["end", POWER_CUT] + found["end", KILLED]
 
 
 def test_a_plan_is_kept_whole() -> None:
