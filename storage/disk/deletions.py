@@ -1,7 +1,8 @@
 """In which order a commit's deletions go, its definitions, and what it opens.
 
 Usually it is definitions, deletions and new queues, messages. A queue that the same commit declares again is deleted
-before the definitions. In a commit that moves messages the deletions come with the acks, behind a sync.
+before the definitions. In a commit that moves messages the deletions come with the acks, behind a sync. A queue that
+the commit makes and deletes is never made: its name may have been used again by then.
 
 State: none. Called by `storage.disk.writer` when a commit begins.
 """
@@ -44,13 +45,26 @@ NOTHING: Final = Order()
 
 
 def order_of(left: LeftToWrite, queues: Mapping[int, QueueDisk], commit: StagedCommit) -> Order:
-    """Give the order of what is left of a commit; `queues` are open."""
+    """Give the order of what is left of a commit; `queues` are open. Takes out of it what is not to be done at all."""
+    _leave_out_never_made(left, queues)
     early = _redeclared(left, queues)
     if commit.is_moving:
         order = _deleted_last(left, early, queues, {target for _, target in commit.moves})
         if order is not None:
             return order
     return Order(before=early, after=_others(left, early))
+
+
+def _leave_out_never_made(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> None:
+    """Drop the commands for queues that the commit both makes and deletes: nothing of them is on disk, or will be.
+
+    Such a deletion behind the messages would take the directory of the queue that was declared in its place.
+    """
+    made = {one.queue_id for one in left.control if isinstance(one, Open)} - queues.keys()
+    if not made:
+        return
+    made &= {one.queue_id for one in left.control if isinstance(one, Delete)}
+    left.control = [one for one in left.control if one.queue_id not in made]
 
 
 def _others(left: LeftToWrite, early: Collection[ControlCommand]) -> list[ControlCommand]:

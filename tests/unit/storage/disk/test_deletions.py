@@ -9,6 +9,7 @@ import pytest
 
 from burrowmq.storage.loop.staged_commit import (
     Ack,
+    AckMany,
     Append,
     Command,
     Delete,
@@ -195,3 +196,34 @@ def test_a_queue_that_the_same_commit_took_up_is_not_made_again_after_its_deleti
     side.commit(Open(1, Q, True), Delete(1), Open(2, Q, True))
     assert side.writer.queues().keys() == {2}
     assert not side.paths(".qi")
+
+
+@pytest.mark.parametrize("is_again", [False, True])
+def test_a_queue_of_dead_letters_that_one_commit_makes_deletes_and_declares_again_keeps_them(
+    is_again: bool,
+) -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    dead = QueueNames("/", "dead")
+    old = [Open(2, dead, True), SetVersion(2, 1), Append(2, 0, messages(3, 1), None), Delete(2)]
+    commit = StagedCommit(
+        90,
+        [*old, Open(3, dead, True), Append(3, 0, messages(3, 2), None), AckMany(1, [0, 1])]
+        if is_again
+        else [*old, AckMany(1, [0, 1])],
+        touched={1, 2, 3},
+        sync=True,
+        is_moving=True,
+        moves={(Q[:2], ("/", "dead"))},
+    )
+    side.jobs.apply(commit, side.no_room)
+    assert side.writer.queues().keys() == ({1, 3} if is_again else {1})
+    after = DiskSide(side.filesystem.cut(random.Random(1)))
+    after.take_up(1, "q")
+    assert after.read(1) == [2]
+    if is_again:
+        after.take_up(3, "dead")
+        assert after.read(3) == [0, 1]
+    else:
+        assert len(after.paths(".qi")) == 1
