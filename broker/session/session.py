@@ -322,10 +322,11 @@ class Session:
         ]
         is_waiting = any(each.waits_for(self.engine.epoch) for each in channels if refused)
         again = self._demands.due_again(refused, is_nacked=any(told), is_waiting=is_waiting)
-        if self.settled is not None:
+        if again and is_waiting:  # what came behind those that wait is due with others
+            self.engine.require_acks(again)
+            self._demands.note(self.engine.epoch, again)
+        elif self.settled is not None:
             self.settled |= again
-            if is_waiting:
-                self.demand_acks()
 
     # -- output -------------------------------------------------------------------------------------------------
 

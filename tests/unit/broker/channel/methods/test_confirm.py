@@ -149,6 +149,27 @@ def test_refused_acks_that_no_publish_waited_for_are_due_with_the_first_that_doe
     assert end_refused(bench, client, [source]) == ["Basic.Nack"]
 
 
+def test_an_ack_behind_a_publish_that_is_nacked_for_earlier_acks_is_due_with_the_next_one():
+    bench = BrokerBench()
+    client, (source, other) = with_two_got(bench)
+    publish(client, "a")
+    client.call(1, spec.Basic.Get(queue="a"))
+    client.call(1, spec.Confirm.Select())
+    client.call(1, spec.Basic.Ack(1))
+    publish(client, "b")
+    bench.engine.hand_over()
+    publish(client, "b")
+    client.call(1, spec.Basic.Ack(3))
+    client.call(1, spec.Basic.Ack(2))
+    assert end_refused(bench, client, [source]) == ["Basic.Nack"]
+    bench.engine.hand_over()
+    assert end_refused(bench, client, [source]) == ["Basic.Nack"], "it came before this was known"
+    publish(client, "b")
+    assert bench.engine.acks_required == [{source}, {source}, {source, other}]
+    bench.run()
+    assert end_refused(bench, client, [source]) == ["Basic.Nack"], "no one has told of the last"
+
+
 def test_a_nack_on_a_channel_that_has_failed_tells_nobody():
     bench = BrokerBench()
     client, (source, _) = with_two_got(bench)
