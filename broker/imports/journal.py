@@ -8,6 +8,7 @@ queue here; where somebody does, some of the last batch may come twice.
     first line   JSON: virtual host, queue, when the queue here was made, how many messages there were
     then records, each with a CRC32 of it behind it:
     I u32 count, u64 base, digests      a batch that is about to be stored
+    L u32 count, u64 base, digests      the same, all of it of one priority of a queue that has several
     S u32 0, u64 run                    the last batch was stored, all of it, by that run of a node; not synced
     R u32 0, u64 0                      the last batch was not: it is written down again, with another base
     P u32 count, u64 0                  of the last batch only so many were stored
@@ -33,6 +34,7 @@ from burrowmq.broker.imports.recognise import SIZE
 
 _RECORD: Final = Struct(">cIQ")
 _CRC: Final = Struct(">I")
+_BATCHES: Final = (b"I", b"L")
 KNOWN_MAX: Final = 1_000_000
 """As many as may be copied. Of acknowledged ones far less come again: what a killed broker had not written."""
 
@@ -51,6 +53,8 @@ class Journal:
         self.base = 0
         self.last = 0
         """How many the last batch has."""
+        self.is_level = False
+        """Whether all of it is known to be of one priority: then what is stored of it is its beginning."""
         self.stored_by = 0
         """Which run of a node has stored all of it; 0: that was not written down."""
         self.is_moving = False
@@ -79,13 +83,13 @@ class Journal:
         """Take the records; where the last good one ends."""
         while at + _RECORD.size + _CRC.size <= len(data):
             kind, count, base = _RECORD.unpack_from(data, at)
-            end = at + _RECORD.size + (count * SIZE if kind == b"I" else 0)
+            end = at + _RECORD.size + (count * SIZE if kind in _BATCHES else 0)
             if end + _CRC.size > len(data):
                 break
             if _CRC.unpack_from(data, end)[0] != crc32(data[at:end]):
                 break
-            if kind == b"I":
-                self._add(data[at + _RECORD.size : end], base)
+            if kind in _BATCHES:
+                self._add(data[at + _RECORD.size : end], base, is_level=kind == b"L")
             elif kind == b"S":
                 self.stored_by = base
             elif kind == b"M":
@@ -115,12 +119,13 @@ class Journal:
         self.there = -1
         self.known.clear()
         self.count = self.base = self.last = self.stored_by = 0
-        self.is_moving = False
+        self.is_moving = self.is_level = False
 
-    def intend(self, digests: bytes, base: int) -> None:
+    def intend(self, digests: bytes, base: int, *, is_level: bool = False) -> None:
         """A batch is about to be stored in a queue that has `base` persistent messages."""
-        self._write(_RECORD.pack(b"I", len(digests) // SIZE, base) + digests)
-        self._add(digests, base)
+        kind = b"L" if is_level else b"I"
+        self._write(_RECORD.pack(kind, len(digests) // SIZE, base) + digests)
+        self._add(digests, base, is_level=is_level)
 
     def stored(self, run: int) -> None:
         """All of the last batch is stored. Not synced: without it what is persistent is counted."""
@@ -150,8 +155,9 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
-    def _add(self, digests: bytes, base: int) -> None:
+    def _add(self, digests: bytes, base: int, *, is_level: bool) -> None:
         self.known += digests
+        self.is_level = is_level
         self.base, self.last, self.stored_by = base, len(digests) // SIZE, 0
         self.count += self.last
         if len(self.known) > KNOWN_MAX * SIZE:

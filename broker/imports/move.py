@@ -3,6 +3,8 @@
     declare (passive)     how many are there; nobody may consume there
     consume (exclusive)   at most PREFETCH messages unacked
     each batch: its digests into the journal, synced -> into the queue here -> the commit is durable -> ack there
+                  at a queue with priorities one priority's messages after the other: each has files of its own here,
+                  and of a commit that a kill cuts off nobody could tell which of them have theirs
     done                  twice nothing is ready there, and nothing is left here
 
 What comes first after a stop is looked up in the journal (`recognise`): messages that are here already are acked
@@ -44,7 +46,7 @@ from burrowmq.protocol.client.events import (
     DeliveryRun,
     ReplyReceived,
 )
-from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.codec import Message, body_bytes, by_priority
 from burrowmq.protocol.constants import PERSISTENT, ReplyCode
 from burrowmq.records import dataclass
 
@@ -264,6 +266,24 @@ def stored_of(batch: bytes, persistent_count: int) -> int:
     return len(batch) // SIZE
 
 
+def parts_of(messages: list[Message], level_count: int) -> list[list[Message]]:
+    """Cut a batch into runs of one priority each, in order; where priorities come mixed, it stays whole.
+
+    What is ready there comes by priority, so that there are no more runs than priorities. More of them would each
+    wait for the disk.
+    """
+    if level_count == 1 or not messages:
+        return [messages] if messages else []
+    by_level = by_priority(messages, level_count - 1, None)
+    level_of = {id(message): level for level, part, _, _ in by_level for message in part}
+    runs = [list(some) for _, some in groupby(messages, lambda message: level_of[id(message)])]
+    return runs if len(runs) <= level_count else [messages]
+
+
+def _is_of_one_level(messages: list[Message], level_count: int) -> bool:
+    return level_count > 1 and len(by_priority(messages, level_count - 1, None)) == 1
+
+
 def _is_persistent(message: Message) -> bool:
     return bool(message.flags & PERSISTENT)
 
@@ -362,7 +382,7 @@ class Move:
         if journal.stored_by and persistent_count(batch) == journal.last:
             return
         stored = stored_of(batch, queue.persistent_count - journal.base)
-        if len(queue.levels) > 1 and stored < journal.last:
+        if len(queue.levels) > 1 and stored < journal.last and not journal.is_level:
             stored = 0  # which ones nobody can tell: better twice than lost
         await self._here.in_thread(functools.partial(journal.settle, stored))
 
@@ -415,9 +435,9 @@ class Move:
 
     async def _take(self, tag: int, messages: list[Message]) -> None:
         """One batch."""
-        new = self._without_known(messages)
-        if new:
-            await self._store(new)
+        parts = parts_of(self._without_known(messages), len(self._queue().levels))
+        for part in parts:
+            await self._store(part)
         if not self._is_copy:
             self._link.connection.ack(1, tag, multiple=True)
             self._link.flush()
@@ -442,7 +462,8 @@ class Move:
         while True:
             queue = self._queue()
             base, number = queue.persistent_count, _next_number(queue)
-            await in_thread(functools.partial(journal.intend, digests, base))
+            is_level = _is_of_one_level(messages, len(queue.levels))
+            await in_thread(functools.partial(journal.intend, digests, base, is_level=is_level))
             queue = self._queue()
             if (queue.persistent_count, _next_number(queue)) == (base, number):
                 break

@@ -43,6 +43,17 @@ def test_it_is_read_again(tmp_path: Path) -> None:
     assert again.known == digests(0, 5)
 
 
+def test_it_knows_of_the_last_batch_whether_it_was_of_one_priority(tmp_path: Path) -> None:
+    journal = begun(tmp_path / "j")
+    journal.intend(digests(0, 3), 100, is_level=True)
+    again = opened(tmp_path / "j")
+    assert (again.is_level, again.known, again.base, again.last) == (True, digests(0, 3), 100, 3)
+    again.settle(2)
+    assert opened(tmp_path / "j").is_level
+    again.intend(digests(2, 1), 102)
+    assert not opened(tmp_path / "j").is_level
+
+
 def test_it_belongs_to_the_queue_that_was_there_when_it_began(tmp_path: Path) -> None:
     journal = begun(tmp_path / "j")
     journal.intend(digests(0, 3), 100)
