@@ -317,9 +317,8 @@ class Session:
         """The disk has refused what the commit `epoch` has for these queues, and the acks of some."""
         refused = self._demands.refused(epoch, acks_of)
         channels = list(self.channels.values())
-        told = [
-            each.note_refused(epoch, queues, are_acks_refused=bool(refused)) for each in channels
-        ]
+        is_due = bool(refused)
+        told = [each.note_refused(epoch, queues, are_acks_refused=is_due) for each in channels]
         is_waiting = any(each.waits_for(self.engine.epoch) for each in channels if refused)
         again = self._demands.due_again(refused, is_nacked=any(told), is_waiting=is_waiting)
         if again and is_waiting:  # what came behind those that wait is due with others

@@ -116,9 +116,7 @@ class Life:
         inbox = Inbox()
         journal = Journal(path, "/", "q", 1)
         journal.open()
-        kind = Kind(
-            is_copy=False, is_quiet=True, batch=BATCH, run=self.run, was_down=lambda: False
-        )
+        kind = Kind(is_copy=False, is_quiet=True, batch=BATCH, run=self.run, was_down=lambda: False)
         link: Any = There(left, inbox)
         try:
             move = Move(self, link, inbox, journal, Row("/", "q"), kind)
