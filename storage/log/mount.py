@@ -82,12 +82,22 @@ def _hold_on_to_generation(base: FileSystem, path: str) -> None:
 
 
 def _put_own_files_right(base: FileSystem, root: str, found: Replayed) -> None:
+    """Have own files as the log says, durably: the next generation does not say it again.
+
+    What a killed process removed or renamed may not be durable. With the power the old file would be there again,
+    without what only this generation has of it.
+    """
     changed: dict[str, None] = {}
     for source, target in found.own_renames:
         if base.exists(f"{root}/{source}"):
             base.rename(f"{root}/{source}", f"{root}/{target}")
-            changed[f"{root}/{target}".rpartition("/")[0]] = None
-    paths = [path for path in found.own_writes if base.exists(f"{root}/{path}")]
+        changed[f"{root}/{target}".rpartition("/")[0]] = None
+    paths: list[str] = []
+    for path in found.own_writes:
+        if base.exists(f"{root}/{path}"):
+            paths.append(path)
+        else:
+            changed[f"{root}/{path}".rpartition("/")[0]] = None
     for at in range(0, len(paths), _STEP):
         files: list[File] = []
         for path in paths[at : at + _STEP]:
@@ -100,7 +110,7 @@ def _put_own_files_right(base: FileSystem, root: str, found: Replayed) -> None:
         if base.exists(f"{root}/{path}"):
             base.rmtree(f"{root}/{path}")
             changed[f"{root}/{path}".rpartition("/")[0]] = None
-    _sync(base, [], list(changed))
+    _sync(base, [], [path for path in changed if base.exists(path)])
 
 
 def _drop_what_is_elsewhere(base: FileSystem, root: str, found: Replayed) -> None:

@@ -68,6 +68,41 @@ def test_a_generation_that_a_killed_process_has_not_synced_is_held_on_to(
                 assert found.read_file(f"{QUEUES}/b/0.qi") == b"x" * 300, (killed_at, cut_at)
 
 
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_file_that_a_killed_process_removed_does_not_come_back_without_what_only_the_log_had(
+    is_renamed: bool,
+) -> None:
+    """Its name was not durably gone, and the next start begins a generation that says nothing of it."""
+    base = MachineDisk()
+    base.mkdir(QUEUES)
+    for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
+        base.fsync_dir(directory)
+    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    file = moved_out(filesystem)
+    file.pwrite(b"acked", 500)
+    synced(filesystem, file)
+    if is_renamed:
+        aside = filesystem.create(f"{QUEUE}/0.tmp")
+        aside.pwrite(b"anew", 0)
+        aside.fdatasync()
+        filesystem.rename(f"{QUEUE}/0.tmp", f"{QUEUE}/0.qi")
+        filesystem.write_noted()
+    else:
+        filesystem.unlink(f"{QUEUE}/0.qi")
+    killed = base.process_killed()
+    before = [killed.cut(random.Random(seed)) for seed in range(20)]
+    assert b"x" * 500 in {each.content(f"{QUEUE}/0.qi")[:500] for each in before if names(each)}
+    mounted(killed)
+    for seed in range(20):
+        found = killed.cut(random.Random(seed))
+        assert [found.content(name) for name in names(found)] == [b"anew"] * is_renamed
+
+
+def names(disk: SimFileSystem) -> list[str]:
+    """The queue's file, if it is there."""
+    return [path for path in disk.paths() if path == f"{QUEUE}/0.qi"]
+
+
 def stopped_start(base: SimFileSystem, operations: int) -> SimFileSystem:
     """The disk of a start that came so far."""
     base.cut_before = base.operations + operations
