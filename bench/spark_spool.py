@@ -28,14 +28,12 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.object_stores import BUCKET, CREDENTIALS, REGION, fault_proxy
 from tests.support.versitygw import VersityGateway, program
 
-SLOTS = 4
+SLOTS: Final = 4
 """Tasks at a time, as many as the slow row has queues: with each request a task waits, and takes no processor."""
-
 FOLDER, SERVER = "folder", "S3"
 ADDED_S: Final = 0.05
-_SETTLED: Final = (
-    1  # batches of a query before those that count: Python's workers start in the first
-)
+_SETTLED: Final = 1
+"""Batches of a query before those that count: Python's workers start in the first."""
 
 
 class Case(NamedTuple):

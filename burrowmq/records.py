@@ -1,9 +1,10 @@
 """`dataclass`, made in a third of the time: a start loads 120 of these classes, which took a third of its imports.
 
 The standard library generates and compiles up to seven functions for each class. Here one is, `__init__`, when the
-first instance is made; the others (`==`, `hash`, `repr`, what refuses a change) are closures over the fields' names. What a class can do is the
-same: `fields`, `replace`, `asdict`, `match`, `copy` and `pickle` take it for what it is, and type checkers see the
-standard decorator. Only what this code base uses is here: no `order`, no `InitVar`, and it is always called.
+first instance is made; the others (`==`, `hash`, `repr`, what refuses a change) are closures over the fields' names.
+What a class can do is the same: `fields`, `replace`, `asdict`, `match`, `copy` and `pickle` take it for what it is, and
+type checkers see the standard decorator. Only what this code base uses is here: no `order`, no `InitVar`, and it is
+always called.
 
 Owns no state. Whatever a start loads has its `dataclass` from here; what nobody waits for may have the other one.
 """

@@ -58,9 +58,9 @@ class InThread:
 
     def ask(self, name: str, *arguments: object) -> object:
         """Call a command of the node, and give what it gives. Raises BrokerError."""
+        __tracebackhide__ = True
         from burrowmq.embedded.commands import COMMANDS  # noqa: PLC0415 - 20 modules; a start can do without
 
-        __tracebackhide__ = True
         return self._call(COMMANDS[name](self._node, *arguments))
 
     def forget(self) -> None:

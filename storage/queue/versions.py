@@ -27,9 +27,7 @@ def files_of(
 ) -> IndexFiles:
     """Give the files of this version of a queue; `limits` are what the journals of all queues share."""
     if version == JOURNALED:
-        from burrowmq.storage.queue.v1.files import IndexFilesV1  # noqa: PLC0415 - 8 modules
-
-        return IndexFilesV1(directory, table, limits)
+        return _journaled()(directory, table, limits)
     assert version == DEFAULT, version
     return IndexFilesV2(directory, table)
 
@@ -46,8 +44,12 @@ def file_names(version: int, number: int, generation: int, store_end: int) -> li
 
 def _class_of(version: int) -> type[IndexFilesV1 | IndexFilesV2]:
     if version == JOURNALED:
-        from burrowmq.storage.queue.v1.files import IndexFilesV1  # noqa: PLC0415 - 8 modules
-
-        return IndexFilesV1
+        return _journaled()
     assert version == DEFAULT, version
     return IndexFilesV2
+
+
+def _journaled() -> type[IndexFilesV1]:
+    from burrowmq.storage.queue.v1.files import IndexFilesV1  # noqa: PLC0415 - 8 modules that few nodes need
+
+    return IndexFilesV1
