@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from burrowmq.config.option import Option
 from burrowmq.config.sysctl import Setting
+from burrowmq.records import NamedTuple
 
 HIDDEN = "(hidden)"
 DEFAULT = "default"

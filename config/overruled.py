@@ -8,7 +8,9 @@ Source: RabbitMQ 3.13's `rabbit.schema` for which of two keys counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from burrowmq.records import NamedTuple
 
 Values = Mapping[str, Any]
 

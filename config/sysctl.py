@@ -10,9 +10,9 @@ Invariant: every line of the input is a comment, a setting or a problem. Source:
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from burrowmq.config.errors import Problem
+from burrowmq.records import NamedTuple
 
 _KEY = re.compile(r"[A-Za-z0-9_\-@/\\]+(\.[A-Za-z0-9_\-@/\\]+)*\Z")
 

@@ -15,7 +15,9 @@ import ipaddress
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from burrowmq.records import NamedTuple
 
 T = TypeVar("T")
 Reader = Callable[[str], T]

@@ -10,12 +10,13 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load
 from burrowmq.config.units import Endpoint
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.records import NamedTuple
 
 HOST = "127.0.0.1"
 ABSENT = ("prometheus.", "log.")

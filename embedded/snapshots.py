@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from burrowmq.broker import inspect
 from burrowmq.broker.exchange.binding import Binding
@@ -21,6 +20,7 @@ from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.vhost.vhost import Edge, Vhost
 from burrowmq.embedded.settings import PlainMessage
 from burrowmq.protocol.codec import Message
+from burrowmq.records import NamedTuple
 
 BUILT_IN = {"", *(name for name, *_ in PREDECLARED)}
 

@@ -13,11 +13,10 @@ Owns no state. Called where a client's message comes in, and where messages are 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import HIDDEN
 from burrowmq.protocol.table import FieldTable, FieldValue, decode_table_at, encode_table
+from burrowmq.records import NamedTuple
 
 
 class Hidden(NamedTuple):

@@ -28,9 +28,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeAlias, Union
+from typing import Any, Final, TypeAlias, Union
 
 from burrowmq.protocol.constants import TABLE_DEPTH_MAX, TABLE_SIZE_MAX
+from burrowmq.records import NamedTuple
 
 
 class MalformedTable(ValueError):

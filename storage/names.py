@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import NamedTuple
+
+from burrowmq.records import NamedTuple
 
 NAME_FILE = ".queue_name"
 

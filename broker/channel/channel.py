@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.channel.confirms import Confirms
 from burrowmq.broker.channel.prefetch import Prefetch
@@ -42,6 +42,7 @@ from burrowmq.protocol.codec import (
 )
 from burrowmq.protocol.connection.server import ServerConnection
 from burrowmq.protocol.errors import AmqpError, InternalError, PreconditionFailed
+from burrowmq.records import NamedTuple
 
 if TYPE_CHECKING:
     from burrowmq.broker.rules.auth import User

@@ -7,13 +7,13 @@ them is `broker.channel.methods.tx`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from burrowmq.broker.channel.unacked import Piece
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import MANDATORY, PERSISTENT
 from burrowmq.protocol.errors import ResourceError
+from burrowmq.records import NamedTuple
 
 TRANSACTION_BYTES = 256 << 20
 """Most bytes that the publishes of one transaction may take before they are committed."""

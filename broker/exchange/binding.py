@@ -10,10 +10,11 @@ Source: behaviour of RabbitMQ's rabbit_binding; AMQP 0-9-1 queue.bind, exchange.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from burrowmq.protocol import table
 from burrowmq.protocol.table import FieldTable
+from burrowmq.records import NamedTuple
 
 DestinationKind = Literal["queue", "exchange"]
 Identity = tuple[str, str, bytes, bytes]

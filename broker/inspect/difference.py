@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from burrowmq.broker.definitions.document import ImportRefused
 from burrowmq.broker.inspect.parameters import policy_row, topic_permissions
@@ -19,6 +19,7 @@ from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.parameter_rules import RefusedValue, ValidationFailed, make_policy
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.records import NamedTuple
 
 Entry = Mapping[str, Any]
 NEW, CHANGED, STAYS, SAME, REFUSED = "new", "changed", "stays", "same", "refused"

@@ -7,7 +7,7 @@ by the node while it is built. Units change here where a part counts in others (
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefaults
@@ -26,6 +26,7 @@ from burrowmq.config.store import StoreConfig
 from burrowmq.config.tls import make_context
 from burrowmq.protocol.connection.sasl import NODE_MECHANISM
 from burrowmq.protocol.connection.server import ProtocolOptions
+from burrowmq.records import NamedTuple
 from burrowmq.storage.types import StoreOptions
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ State owned: one walk. Called by whoever shows messages (`embedded.commands`), o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.protocol.codec import Message
+from burrowmq.records import NamedTuple
 from burrowmq.storage.types import LoadedMessage
 
 READ_BYTES = 1 << 20

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import NamedTuple
+
+from burrowmq.records import NamedTuple
 
 LINES_MAX = 2000
 LINE_MAX = 1000

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.methods import HANDLERS
@@ -59,7 +59,7 @@ from burrowmq.protocol.events import (
     OpenRequested,
 )
 from burrowmq.protocol.methods import Basic, Connection, Method, method_name
-from burrowmq.records import dataclass
+from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.engine import Engine
 
 SILENT_CLOSE_S = 3.0

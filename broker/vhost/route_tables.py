@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.router import ExchangeNames, Reach, Route, reach
 from burrowmq.protocol.codec import RING_IS_QUICK, Ring
+from burrowmq.records import NamedTuple
 
 LIMIT_BYTES = 32 << 20
 """Of all tables of a virtual host: some 200,000 keys."""

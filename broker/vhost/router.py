@@ -13,9 +13,10 @@ Source: RabbitMQ's rabbit_exchange:route.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from burrowmq.broker.exchange.base import Exchange
+from burrowmq.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.queue.rules.dead_letter import SHORTSTR_MAX, routing_keys
 from burrowmq.broker.vhost.router import is_no_queue, queue_count
@@ -27,6 +27,7 @@ from burrowmq.protocol.codec import Message, join_address, split_address
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.properties import Properties, decode, rewrite
 from burrowmq.protocol.table import FieldTable, MalformedTable
+from burrowmq.records import NamedTuple
 
 if TYPE_CHECKING:
     from burrowmq.broker.exchange.base import Exchange

@@ -16,7 +16,7 @@ Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6.
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from burrowmq.protocol.client.events import Confirmed, DeliveryRun, Got, Returned
 from burrowmq.protocol.codec import BadFrame, Frame, Message, encode_return, header_flags
@@ -34,6 +34,7 @@ from burrowmq.protocol.constants import (
     METHOD_RETURN,
 )
 from burrowmq.protocol.framing import frame
+from burrowmq.records import NamedTuple
 
 _FRAME: Final = Struct(">BHI")
 _HEADER: Final = Struct(">BHIIQH")

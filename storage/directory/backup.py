@@ -26,9 +26,9 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
-from burrowmq.records import dataclass
+from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext
 from burrowmq.storage.directory.terms import STORE_FILE, recorded_text, replace_file
 from burrowmq.storage.errors import StorageError, error_text

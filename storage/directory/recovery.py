@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory import clean_stop
 from burrowmq.storage.directory.backup import discard_staging

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import accumulate
-from typing import NamedTuple
+
+from burrowmq.records import NamedTuple
 
 SYNC_EDGES_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 COMMIT_EDGES_BYTES = tuple(float(1 << exponent) for exponent in range(8, 27, 2))

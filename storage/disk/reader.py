@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.queue.disk import QueueDisk

@@ -14,8 +14,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.disk.reader import Reader

@@ -8,8 +8,9 @@ bytes cannot be read just now waits for the next upkeep.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import real_time as time
 from burrowmq.storage import record
 from burrowmq.storage.directory import quarantine

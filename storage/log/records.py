@@ -45,8 +45,9 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.errors import ForeignStore, UnknownFormat
 from burrowmq.storage.files.filesystem import File
 

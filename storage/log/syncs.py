@@ -10,8 +10,8 @@ what a younger sync in place made untrue (OWN_FORGET is durable before anybody i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.files import base_of, is_small
 from burrowmq.storage.log.groups import Groups

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import NamedTuple
 
-from burrowmq.records import dataclass
+from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import ALL, BackupJob, JsonValue, OnRead, StoredMessage
 

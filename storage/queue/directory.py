@@ -6,8 +6,8 @@ State: none that changes. Made by `storage.queue.disk`, handed to whatever reads
 from __future__ import annotations
 
 from sys import intern
-from typing import NamedTuple
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.files.cache import FileCache
 from burrowmq.storage.queue.record_reader import RecordReader

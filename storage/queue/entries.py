@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
 from burrowmq.storage.types import PERSISTENT, StoredMessage

@@ -7,9 +7,8 @@ by burrowmq-store. Invariant: nothing is left out: entries that are acked, trans
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-from burrowmq.records import dataclass
+from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.queue.places import bits_of
 from burrowmq.storage.record import EntryColumns

@@ -9,8 +9,8 @@ bytes are read once more before a record counts as bad.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.cache import BUFFER_BYTES

@@ -12,8 +12,9 @@ written before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.bodies import KeptBodies

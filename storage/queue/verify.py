@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.entries import KIND_SHARED

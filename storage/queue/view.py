@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import NamedTuple
 
-from burrowmq.records import dataclass
+from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.record import EntryColumns
 

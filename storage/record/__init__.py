@@ -37,8 +37,9 @@ import os
 import zlib
 from array import array
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.record import _record_py
 from burrowmq.storage.record._record_py import (
     ENTRY_SIZE,

@@ -9,8 +9,7 @@ files exactly is not used; new segment numbers are above every number on disk an
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from burrowmq.records import NamedTuple
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.shared.references import ReferenceTally, parse_snapshot
 from burrowmq.storage.shared.scan import ScanTerms, open_directory

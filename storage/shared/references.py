@@ -19,8 +19,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 
 _SLOT_MASK: Final = 0xFFFF_FFFF

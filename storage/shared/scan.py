@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import Final, NamedTuple
+from typing import Final
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.errors import ForeignStore, LimitChanged, UnknownFormat
 from burrowmq.storage.files.filesystem import FileSystem

@@ -41,8 +41,9 @@ import sys
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.errors import UnknownFormat
 from burrowmq.storage.files.cache import open_file

@@ -301,17 +301,18 @@ def test_no_dead_module() -> None:
 
 def test_what_a_start_loads_makes_its_records_cheaply() -> None:
     loaded = ("protocol", "storage", "config", "broker", "embedded")
+    slow = {"dataclasses": "dataclass", "typing": "NamedTuple"}
     refuse(
         [
-            f"{name(path)}:{node.lineno}"
+            f"{name(path)}:{node.lineno} {slow[node.module]}"
             for path in modules()
             if path.relative_to(ROOT).parts[0] in loaded
             for node in nodes(path)
             if isinstance(node, ast.ImportFrom)
-            and node.module == "dataclasses"
-            and "dataclass" in {alias.name for alias in node.names}
+            and node.module in slow
+            and slow[node.module] in {alias.name for alias in node.names}
         ],
-        "from burrowmq.records import dataclass: it is the same, and made in a quarter of the time",
+        "from burrowmq.records import it: it is the same, and made in a sixth of the time",
     )
 
 

@@ -1,4 +1,4 @@
-"""Tests that `burrowmq.records.dataclass` makes what the standard library's makes. Covers: burrowmq/records.py."""
+"""Tests that `dataclass` and `NamedTuple` make what the standard library's make. Covers: burrowmq/records.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import dataclasses
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
-from typing import Any
+from typing import Any, ClassVar
+from typing import NamedTuple as StandardNamedTuple
 
 import pytest
 
@@ -115,6 +116,7 @@ class Base:
 class More(Base):
     """Its field comes second."""
 
+    kind: ClassVar[str] = "more"
     b: int = 0
 
     def __repr__(self) -> str:
@@ -140,6 +142,69 @@ def test_no_field_and_a_field_more() -> None:
     assert More(1, 2).a == 1
     assert More(1, 2) != Base(1)
     assert repr(More(1, 2)) == "its own"
+    assert (More.__slots__, More.__match_args__, More.kind) == (("b",), ("a", "b"), "more")
+
+
+def test_what_the_standard_library_knows_of_one() -> None:
+    def said(decorator: Decorator) -> list[object]:
+        @decorator(slots=True, frozen=True)
+        class First:
+            """One that another adds to."""
+
+            a: int
+            b: str = field(default="b", kw_only=True, metadata={"unit": "ms"})
+
+        @decorator(slots=True, frozen=True, kw_only=True)
+        class Second(First):
+            """A field more, and one again with another default."""
+
+            b: str = "c"
+            c: list[int] = field(default_factory=list, compare=False)
+
+        assert dataclasses.is_dataclass(First)
+        with pytest.raises(
+            TypeError, match="cannot inherit non-frozen dataclass from a frozen one"
+        ):
+            dataclasses.dataclass(type("Third", (First,), {}))
+        return [
+            [
+                (
+                    each.name,
+                    each.type,
+                    each.default,
+                    each.kw_only,
+                    each.compare,
+                    dict(each.metadata),
+                )
+                for each in found
+            ]
+            for found in (
+                dataclasses.fields(First),
+                dataclasses.fields(Second(1)),
+                dataclasses.fields(Second),
+            )
+        ]
+
+    assert said(records.dataclass) == said(dataclasses.dataclass)
+
+
+def test_a_class_that_its_own_one_inherits_from_is_made_by_its_own_constructor() -> None:
+    @records.dataclass(slots=True)
+    class Third(Base):
+        """It has a constructor, which calls the other one."""
+
+        b: int = 0
+
+        def __init__(self) -> None:
+            Base.__init__(self, 3)
+            self.b = 4
+
+    assert (Third().a, Third().b, Base(5).a) == (3, 4, 5)
+
+
+def test_one_without_slots_is_refused() -> None:
+    with pytest.raises(TypeError, match="has slots"):
+        records.dataclass(slots=False)
 
 
 def test_a_match() -> None:
@@ -155,3 +220,81 @@ def test_one_that_holds_itself_can_be_shown() -> None:
     pair = Pair(held, 1)
     held.append(pair)
     assert repr(pair) == "Pair(left=[...], right=1, note={})"
+
+
+class Triple(records.NamedTuple):
+    """Three values; `note` may be left out."""
+
+    left: int
+    right: str
+    note: str = "none"
+    """Something else."""
+
+    @property
+    def both(self) -> str:
+        return f"{self.left}{self.right}"
+
+
+class Theirs(StandardNamedTuple):
+    """The same."""
+
+    left: int
+    right: str
+    note: str = "none"
+
+
+class Empty(records.NamedTuple):
+    """No field at all."""
+
+
+@pytest.mark.parametrize(
+    ("positional", "named"),
+    [((1, "a"), {}), ((1,), {"right": "a", "note": "b"}), ((1, "a", "b"), {})],
+)
+def test_a_named_tuple_is_what_the_standard_one_is(
+    positional: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    ours, theirs = Triple(*positional, **named), Theirs(*positional, **named)
+    assert ours == theirs == tuple(ours)
+    assert hash(ours) == hash(theirs)
+    assert (ours.left, ours.right, ours.note) == theirs
+    assert repr(ours) == repr(theirs).replace("Theirs", "Triple")
+    assert ours._asdict() == theirs._asdict()
+    changed = ours._replace(right="z")
+    assert (changed, type(changed)) == (theirs._replace(right="z"), Triple)
+    assert Triple._make(theirs) == ours
+    assert (Triple._fields, Triple._field_defaults) == (Theirs._fields, Theirs._field_defaults)
+    assert Triple.__match_args__ == Theirs.__match_args__
+    assert ours.both == "1a"
+    for copied in (copy.copy(ours), copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert (copied, type(copied)) == (ours, Triple)
+    assert not hasattr(ours, "__dict__")
+
+
+@pytest.mark.parametrize("kind", [Triple, Theirs])
+@pytest.mark.parametrize(
+    ("positional", "named"), [((), {}), ((1,), {}), ((1, "a", "b", "c"), {}), ((1, "a"), {"z": 1})]
+)
+def test_arguments_that_a_named_tuple_refuses(
+    kind: Any, positional: tuple[object, ...], named: dict[str, object]
+) -> None:
+    with pytest.raises(TypeError):
+        kind(*positional, **named)
+
+
+@pytest.mark.parametrize("kind", [Triple, Theirs])
+def test_changes_that_a_named_tuple_refuses(kind: Any) -> None:
+    one = kind(1, "a")
+    with pytest.raises(AttributeError):
+        one.left = 2
+    with pytest.raises(AttributeError):
+        one.other = 2
+    with pytest.raises((TypeError, ValueError), match="Got unexpected field names"):
+        one._replace(other=2)
+    with pytest.raises(TypeError, match="Expected 3 arguments, got 2"):
+        kind._make([1, 2])
+
+
+def test_a_named_tuple_without_a_field() -> None:
+    assert Empty() == ()
+    assert repr(Empty()) == "Empty()"

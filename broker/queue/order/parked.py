@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from burrowmq.broker.words.no_items import NoItems
+from burrowmq.records import NamedTuple
 
 NO_SEQ = 1 << 62
 LONG = 64

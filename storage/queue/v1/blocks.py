@@ -45,8 +45,8 @@ import struct
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header

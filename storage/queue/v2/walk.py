@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.queue.directory import QueueDirectory
