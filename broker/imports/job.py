@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -59,6 +59,10 @@ class Store(Protocol):
 
     def require_sync(self) -> None:
         """Somebody waits for it."""
+        ...
+
+    def require_acks(self, queue_ids: Iterable[int]) -> None:
+        """And for what was acked in these queues."""
         ...
 
 
@@ -265,8 +269,8 @@ class Job:
         queue = None if found is None else found.queues.get(name)
         return queue if isinstance(queue, Queue) else None
 
-    async def commit(self) -> None:
-        """When everything staged by now is durable."""
+    async def commit(self, acked: Iterable[int] = ()) -> None:
+        """When everything staged by now is durable, and what was acked in these queues of the store."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def committed() -> None:
@@ -274,6 +278,7 @@ class Job:
                 done.set_result(None)
 
         self._world.store.require_sync()
+        self._world.store.require_acks(acked)
         self._world.commits.when_committed(self._world.store.epoch, committed)
         await done
 

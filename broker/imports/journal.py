@@ -1,18 +1,16 @@
 """What is known of one queue's move after a stop: the digests of everything stored here, in order, in one file.
 
-A batch is written down and synced before it is given to the queue here, with how many persistent messages that has then
-(`base`). After a stop the queue itself says how many of the last batch it has: those that it has now less the base. So
-the file is right whatever was killed, without one commit over two files, as long as nobody takes messages from the
-queue here; where somebody does, some of the last batch may come twice.
+A batch is written down and synced before it is given to the queue here, with the ids that the queue's next messages get
+there. After a stop the queue itself is asked which messages of the last batch it has (`remains`): so the file is right
+whatever was killed, and whatever a power cut kept of a commit, without one commit over two files.
 
-    first line   JSON: virtual host, queue, when the queue here was made, how many messages there were
-    then records, each with a CRC32 of it behind it:
-    I u32 count, u64 base, digests      a batch that is about to be stored
-    L u32 count, u64 base, digests      the same, all of it of one priority of a queue that has several
-    S u32 0, u64 run                    the last batch was stored, all of it, by that run of a node; not synced
-    R u32 0, u64 0                      the last batch was not: it is written down again, with another base
-    P u32 count, u64 0                  of the last batch only so many were stored
-    M u32 0, u64 0                      from here on messages are acknowledged there: before, they were copied
+    first line  JSON: version 1; vhost, queue; made_ms, when the queue here was made; there, how many there were
+    then records, each with a u32 CRC32 of it behind it; numbers are little endian:
+    "I" u32 count, u64 levels, levels times u64 id, count times 16 octets   a batch is about to be stored: next ids
+                                    of the queue's priorities, lowest first, and the digests of the messages
+    "S" u32 0, u64 run              the last batch was stored, all of it, by that run of a node; not synced
+    "P" u32 count, u64 0            of the last batch only so many were stored
+    "M" u32 0, u64 0                from here on messages are acknowledged there: before, they were copied
 
 A queue that was deleted and made again has nothing of what its predecessor had: its journal begins anew.
 
@@ -26,15 +24,19 @@ from __future__ import annotations
 import json
 import os
 from binascii import crc32
+from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
 
 from burrowmq.broker.imports.recognise import SIZE
 
-_RECORD: Final = Struct(">cIQ")
-_CRC: Final = Struct(">I")
-_BATCHES: Final = (b"I", b"L")
+_RECORD: Final = Struct("<cIQ")
+_CRC: Final = Struct("<I")
+_NUMBER: Final = Struct("<Q")
+VERSION: Final = 1
+DEPTH: Final = 3
+"""So many directories down from the data directory, which is there, it lies: `import`, the other broker's."""
 KNOWN_MAX: Final = 1_000_000
 """As many as may be copied. Of acknowledged ones far less come again: what a killed broker had not written."""
 
@@ -44,17 +46,18 @@ class Journal:
 
     def __init__(self, path: Path, vhost: str, queue: str, made_ms: int) -> None:
         self._path = path
-        self._head: dict[str, object] = {"vhost": vhost, "queue": queue, "made_ms": made_ms}
+        self._head: dict[str, object] = {
+            "version": VERSION, "vhost": vhost, "queue": queue, "made_ms": made_ms,
+        }  # fmt: skip
         self.there = -1
         """How many messages the queue there had when the move began; -1: it has not begun."""
         self.known = bytearray()
         self.count = 0
         """Of messages that were stored, those whose digests were forgotten included."""
-        self.base = 0
         self.last = 0
         """How many the last batch has."""
-        self.is_level = False
-        """Whether all of it is known to be of one priority: then what is stored of it is its beginning."""
+        self.next_ids: tuple[int, ...] = ()
+        """Before it was stored, the ids of the next message of each of the queue's priorities."""
         self.stored_by = 0
         """Which run of a node has stored all of it; 0: that was not written down."""
         self.is_moving = False
@@ -82,16 +85,20 @@ class Journal:
     def _replay(self, data: bytes, at: int) -> int:
         """Take the records; where the last good one ends."""
         while at + _RECORD.size + _CRC.size <= len(data):
-            kind, count, base = _RECORD.unpack_from(data, at)
-            end = at + _RECORD.size + (count * SIZE if kind in _BATCHES else 0)
+            kind, count, value = _RECORD.unpack_from(data, at)
+            is_batch = kind == b"I"
+            ids_at = at + _RECORD.size
+            digests_at = ids_at + (value * _NUMBER.size if is_batch else 0)
+            end = digests_at + (count * SIZE if is_batch else 0)
             if end + _CRC.size > len(data):
                 break
             if _CRC.unpack_from(data, end)[0] != crc32(data[at:end]):
                 break
-            if kind in _BATCHES:
-                self._add(data[at + _RECORD.size : end], base, is_level=kind == b"L")
+            if is_batch:
+                ids = [each for (each,) in _NUMBER.iter_unpack(data[ids_at:digests_at])]
+                self._add(data[digests_at:end], ids)
             elif kind == b"S":
-                self.stored_by = base
+                self.stored_by = value
             elif kind == b"M":
                 self.is_moving = True
             else:
@@ -106,11 +113,13 @@ class Journal:
         head = json.dumps({**self._head, "there": there}).encode() + b"\n"
         os.write(self._file, head)
         os.fsync(self._file)
-        directory = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        # The directories above it may be new as well.
+        for path in (self._path.parent, *self._path.parents[1:DEPTH]):
+            directory = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
 
     def forget(self) -> None:
         """Begin anew: the queue here has nothing of what was written down."""
@@ -118,17 +127,18 @@ class Journal:
         os.lseek(self._file, 0, os.SEEK_SET)
         self.there = -1
         self.known.clear()
-        self.count = self.base = self.last = self.stored_by = 0
-        self.is_moving = self.is_level = False
+        self.count = self.last = self.stored_by = 0
+        self.next_ids = ()
+        self.is_moving = False
 
-    def intend(self, digests: bytes, base: int, *, is_level: bool = False) -> None:
-        """A batch is about to be stored in a queue that has `base` persistent messages."""
-        kind = b"L" if is_level else b"I"
-        self._write(_RECORD.pack(kind, len(digests) // SIZE, base) + digests)
-        self._add(digests, base, is_level=is_level)
+    def intend(self, digests: bytes, next_ids: Sequence[int]) -> None:
+        """A batch is about to be stored in a queue whose priorities go on with these ids."""
+        head = _RECORD.pack(b"I", len(digests) // SIZE, len(next_ids))
+        self._write(head + b"".join(map(_NUMBER.pack, next_ids)) + digests)
+        self._add(digests, next_ids)
 
     def stored(self, run: int) -> None:
-        """All of the last batch is stored. Not synced: without it what is persistent is counted."""
+        """All of the last batch is stored. Not synced: without it the queue is asked."""
         self.stored_by = run
         self._write(_RECORD.pack(b"S", 0, run), is_synced=False)
 
@@ -137,11 +147,6 @@ class Journal:
         if not self.is_moving:
             self.is_moving = True
             self._write(_RECORD.pack(b"M", 0, 0))
-
-    def take_back(self) -> None:
-        """The last batch is not stored with that base."""
-        self._write(_RECORD.pack(b"R", 0, 0))
-        self._keep(0)
 
     def settle(self, stored: int) -> None:
         """Of the last batch so many were stored."""
@@ -155,10 +160,15 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
-    def _add(self, digests: bytes, base: int, *, is_level: bool) -> None:
+    @property
+    def batch(self) -> bytes:
+        """The digests of the last batch."""
+        return bytes(self.known[len(self.known) - self.last * SIZE :])
+
+    def _add(self, digests: bytes, next_ids: Sequence[int]) -> None:
         self.known += digests
-        self.is_level = is_level
-        self.base, self.last, self.stored_by = base, len(digests) // SIZE, 0
+        self.next_ids = tuple(next_ids)
+        self.last, self.stored_by = len(digests) // SIZE, 0
         self.count += self.last
         if len(self.known) > KNOWN_MAX * SIZE:
             del self.known[: len(self.known) - KNOWN_MAX * SIZE]

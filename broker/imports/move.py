@@ -3,13 +3,11 @@
     declare (passive)     how many are there; nobody may consume there
     consume (exclusive)   at most PREFETCH messages unacked
     each batch: its digests into the journal, synced -> into the queue here -> the commit is durable -> ack there
-                  at a queue with priorities one priority's messages after the other: each has files of its own here,
-                  and of a commit that a kill cuts off nobody could tell which of them have theirs
     done                  twice nothing is ready there, and nothing is left here
 
-What comes first after a stop is looked up in the journal (`recognise`): messages that are here already are acked
-there and not stored again. With `is_copy` nothing is acked: the other broker has everything back, in its places, when
-the link closes, and a copy that goes on passes over what it has.
+What comes first after a stop is looked up in the journal (`recognise`): messages that are here already (`remains`) are
+acked there and not stored again. With `is_copy` nothing is acked: the other broker has everything back, in its places,
+when the link closes, and a copy that goes on passes over what it has.
 
 Messages go to the queue itself, with exchange, routing key, properties and body as they came, past the exchanges
 here; the queue's own rules hold (limits, priorities, TTL, which begins anew: how much of it was left AMQP does not
@@ -24,11 +22,12 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import groupby, islice, repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from burrowmq.broker.imports import remains
 from burrowmq.broker.imports.recognise import (
     CERTAIN,
     SIZE,
@@ -38,6 +37,7 @@ from burrowmq.broker.imports.recognise import (
     repeated,
 )
 from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.broker.queue.withdraw import withdraw
 from burrowmq.protocol import methods
 from burrowmq.protocol.client.events import (
     ChannelEnded,
@@ -46,7 +46,7 @@ from burrowmq.protocol.client.events import (
     DeliveryRun,
     ReplyReceived,
 )
-from burrowmq.protocol.codec import Message, body_bytes, by_priority
+from burrowmq.protocol.codec import Message, body_bytes
 from burrowmq.protocol.constants import PERSISTENT, ReplyCode
 from burrowmq.records import dataclass
 
@@ -68,6 +68,7 @@ UNREAD_COUNT: Final = 2 * PREFETCH
 """Messages that do: a copy takes all that a queue has, and small ones weigh far more than their bodies."""
 REPLY_S: Final = 30.0
 IDLE_S: Final = 0.5
+NOT_AGAIN: Final = "what comes from there is not what came before: somebody uses the queue there"
 
 
 class Lost(Exception):
@@ -118,8 +119,8 @@ class Here(Protocol):
         """The queue of that name."""
         ...
 
-    def commit(self) -> Awaitable[None]:
-        """When everything staged by now is durable. Raises: Lost, when the store has failed."""
+    def commit(self, acked: Iterable[int] = ()) -> Awaitable[None]:
+        """When everything staged by now is durable, and what was acked in these queues of the store."""
         ...
 
     async def may_go_on(self, count: int) -> None:
@@ -248,42 +249,6 @@ def _is_in_use(event: ChannelEnded) -> bool:
     )
 
 
-def _next_number(queue: Queue) -> int:
-    """The number of the next message that the queue takes, over all its priorities; a restart passes over some."""
-    return sum(level.next_seq for level in queue.levels)
-
-
-def stored_of(batch: bytes, persistent_count: int) -> int:
-    """How many messages of a batch (their digests) are stored, when so many persistent ones are, the first ones."""
-    if persistent_count <= 0:
-        return 0
-    for at in range(SIZE - 1, len(batch), SIZE):
-        persistent_count -= batch[at] & 1
-        if not persistent_count:
-            # What was transient behind the last persistent one has gone with the process, as it may.
-            is_last = not any(each & 1 for each in batch[at + SIZE :: SIZE])
-            return len(batch) // SIZE if is_last else at // SIZE + 1
-    return len(batch) // SIZE
-
-
-def parts_of(messages: list[Message], level_count: int) -> list[list[Message]]:
-    """Cut a batch into runs of one priority each, in order; where priorities come mixed, it stays whole.
-
-    What is ready there comes by priority, so that there are no more runs than priorities. More of them would each
-    wait for the disk.
-    """
-    if level_count == 1 or not messages:
-        return [messages] if messages else []
-    by_level = by_priority(messages, level_count - 1, None)
-    level_of = {id(message): level for level, part, _, _ in by_level for message in part}
-    runs = [list(some) for _, some in groupby(messages, lambda message: level_of[id(message)])]
-    return runs if len(runs) <= level_count else [messages]
-
-
-def _is_of_one_level(messages: list[Message], level_count: int) -> bool:
-    return level_count > 1 and len(by_priority(messages, level_count - 1, None)) == 1
-
-
 def _is_persistent(message: Message) -> bool:
     return bool(message.flags & PERSISTENT)
 
@@ -303,6 +268,8 @@ class Move:
         self._is_copy = kind.is_copy
         self._again = b""
         self._again_at = 0
+        self._places: remains.Places = []
+        self._torn: remains.Torn | None = None
 
     async def run(self, *, may_come_again: bool) -> None:
         """Move everything that is there. Raises: Lost, Failed."""
@@ -374,27 +341,28 @@ class Move:
         return self._row.left
 
     async def _settle(self) -> None:
-        """After a stop: how much of the last batch the queue here has."""
+        """After a stop: which messages of the last batch the queue here has. Raises: Lost."""
         journal, queue = self._journal, self._queue()
-        batch = bytes(journal.known[len(journal.known) - journal.last * SIZE :])
+        batch = journal.batch
         if journal.stored_by == self._kind.run:
             return  # by this process, which still has all of it
         if journal.stored_by and persistent_count(batch) == journal.last:
             return
-        stored = stored_of(batch, queue.persistent_count - journal.base)
-        if len(queue.levels) > 1 and stored < journal.last and not journal.is_level:
-            stored = 0  # which ones nobody can tell: better twice than lost
-        await self._here.in_thread(functools.partial(journal.settle, stored))
+        try:
+            seen = await remains.look(queue, journal.next_ids, journal.last)
+        except TimeoutError as error:
+            raise Lost("the queue here cannot be read") from error
+        places = remains.places_of(batch, seen)
+        stored = remains.beginning(places)
+        if any(places[stored:]):
+            self._places = places
+        else:
+            await self._here.in_thread(functools.partial(journal.settle, stored))
 
     async def _recognise(self, ready: int) -> None:
         """Look at what comes first, and find out how much of it is here already."""
         journal, inbox = self._journal, self._inbox
-        wanted = min(CERTAIN, ready)
-        while inbox.count < wanted:
-            before = inbox.count
-            await inbox.wait(REPLY_S)
-            if inbox.count == before:
-                break
+        await self._until_here(min(CERTAIN, ready))
         messages, redelivered = inbox.look(CERTAIN)
         seen = b"".join(digest(message) for message in messages)
         known = bytes(journal.known)
@@ -413,7 +381,29 @@ class Move:
             if not count and not self._kind.is_quiet:
                 look_like = functools.partial(may_be_again, known, seen)
                 self._row.is_unsure |= await self._here.in_thread(look_like)
-        self._again, self._again_at = known[len(known) - count * SIZE :], 0
+        end = len(known)
+        if self._places:
+            self._torn = remains.torn(journal.batch, self._places, known, count)
+            end -= 0 if self._torn is None else len(self._torn.missing)
+        self._again, self._again_at = known[len(known) - count * SIZE : end], 0
+
+    async def _mend(self, torn: remains.Torn) -> None:
+        """A batch has gaps here: what is behind the first one goes, and comes again. Raises: Lost, Failed."""
+        count = len(torn.missing) // SIZE
+        await self._until_here(count)
+        messages, _ = self._inbox.look(count)
+        if b"".join(map(digest, messages)) != torn.missing:
+            raise Failed(NOT_AGAIN)
+        await self._here.commit(withdraw(self._queue(), torn.behind))
+        await self._here.in_thread(functools.partial(self._journal.settle, torn.kept))
+        self._torn = None
+
+    async def _until_here(self, count: int) -> None:
+        """Return when so many messages wait here, or no more come. Raises: Lost, Failed."""
+        while (before := self._inbox.count) < count:
+            await self._inbox.wait(REPLY_S)
+            if self._inbox.count == before:
+                break
 
     async def _take_all(self) -> None:
         empty = 0
@@ -422,7 +412,11 @@ class Move:
             self._inbox.check()
             if self._inbox.count:
                 empty = 0
-                await self._take(*self._inbox.take(self._link, self._kind.batch))
+                again = (len(self._again) - self._again_at) // SIZE
+                if self._torn is not None and not again:
+                    await self._mend(self._torn)
+                most = min(self._kind.batch, again or self._kind.batch)
+                await self._take(*self._inbox.take(self._link, most))
                 continue
             # A delivery may be on its way behind the first answer.
             if not await self._ready() and not self._inbox.count:
@@ -435,9 +429,9 @@ class Move:
 
     async def _take(self, tag: int, messages: list[Message]) -> None:
         """One batch."""
-        parts = parts_of(self._without_known(messages), len(self._queue().levels))
-        for part in parts:
-            await self._store(part)
+        new = self._without_known(messages)
+        if new:
+            await self._store(new)
         if not self._is_copy:
             self._link.connection.ack(1, tag, multiple=True)
             self._link.flush()
@@ -448,9 +442,7 @@ class Move:
         while self._again_at < len(self._again) and count < len(messages):
             end = self._again_at + SIZE
             if self._again[self._again_at : end] != digest(messages[count]):
-                raise Failed(
-                    "what comes from there is not what came before: somebody uses the queue there"
-                )
+                raise Failed(NOT_AGAIN)
             self._again_at = end
             count += 1
         self._row.again += count
@@ -459,15 +451,11 @@ class Move:
     async def _store(self, messages: list[Message]) -> None:
         journal, in_thread = self._journal, self._here.in_thread
         digests = b"".join(digest(message) for message in messages)
-        while True:
-            queue = self._queue()
-            base, number = queue.persistent_count, _next_number(queue)
-            is_level = _is_of_one_level(messages, len(queue.levels))
-            await in_thread(functools.partial(journal.intend, digests, base, is_level=is_level))
-            queue = self._queue()
-            if (queue.persistent_count, _next_number(queue)) == (base, number):
-                break
-            await in_thread(journal.take_back)  # somebody uses the queue here meanwhile
+        queue = self._queue()
+        next_ids = [level.next_seq for level in queue.levels]
+        await in_thread(functools.partial(journal.intend, digests, next_ids))
+        if self._queue().made_ms != queue.made_ms:
+            raise Lost("the queue here was declared anew")
         refused = 0
         # A queue takes a run to be of one kind, by its flags; between two of them nobody else has a turn.
         for _, some in groupby(messages, _is_persistent):

@@ -2,7 +2,8 @@
 
 What is in RAM is taken as it is when it begins, of all levels; what is on disk is noted then, and read piece by piece
 from the store. A message that is settled meanwhile may or may not be among those found, every other one is, once.
-State owned: one walk. Called by whoever shows messages (`embedded.commands`), on the loop; a queue in use pays nothing.
+State owned: one walk. Called by whoever shows messages (`embedded.commands`) or compares them (`broker.imports`), on
+the loop; a queue in use pays nothing.
 """
 
 from __future__ import annotations
@@ -32,31 +33,45 @@ class Seen(NamedTuple):
 
 def browse(queue: Queue, limit: int, on_done: Callable[[list[Seen]], None]) -> None:
     """Find the first `limit` ready messages; `on_done` gets them in the order of delivery, at once or later."""
-    _Walk(queue, limit, on_done).go_on()
+    _Walk([_Part(level) for level in queue.levels if level.count], limit, on_done).go_on()
+
+
+def browse_from(
+    level: Backlog, first_seq: int, limit: int, on_done: Callable[[list[Seen]], None]
+) -> None:
+    """Of one level find the first `limit` that are ready and not older than `first_seq`; else as `browse`."""
+    _Walk([_Part(level, first_seq)], limit, on_done).go_on()
 
 
 class _Part:
     """What one level had when the look began: messages in RAM, and what has to be read."""
 
-    def __init__(self, level: Backlog) -> None:
+    def __init__(self, level: Backlog, first_seq: int = 0) -> None:
         self.level = level
         in_ram = [*level.requeued.heap, *level.ram.entries(level.redelivered_below)]
         self.found = [
             Seen(level.level, seq, message, expiry, redelivered)
             for seq, message, expiry, _, redelivered in in_ram
+            if seq >= first_seq
         ]
         self.in_ram = len(self.found)
-        self.ranges: list[tuple[int, int, bool | None]] = list(level.requeued.parked)
+        ranges: list[tuple[int, int, bool | None]] = list(level.requeued.parked)
         if level.disk.count:
-            self.ranges.append((level.disk.first, level.next_seq, None))
-        self.ranges.reverse()
+            ranges.append((level.disk.first, level.next_seq, None))
+        self.ranges = [
+            (max(first, first_seq), stop, redelivered)
+            for first, stop, redelivered in reversed(ranges)
+            if stop > first_seq
+        ]
 
 
 class _Walk:
     """One look, from the highest level down."""
 
-    def __init__(self, queue: Queue, limit: int, on_done: Callable[[list[Seen]], None]) -> None:
-        self._parts = [_Part(level) for level in queue.levels if level.count]
+    def __init__(
+        self, parts: list[_Part], limit: int, on_done: Callable[[list[Seen]], None]
+    ) -> None:
+        self._parts = parts
         self._limit = limit
         self._on_done = on_done
         self._found: list[Seen] = []

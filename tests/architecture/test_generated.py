@@ -57,6 +57,7 @@ FORMATS = {
     "index_v2": "storage/queue/v2/index.py",
     "terms": "storage/shared/references.py",
     "cluster_record": "cluster/record.py",
+    "import_journal": "broker/imports/journal.py",
 }
 
 

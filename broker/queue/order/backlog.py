@@ -19,7 +19,7 @@ Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -235,6 +235,27 @@ class Backlog:
                 self.log.ack(seqs.start, seqs.stop - 1, messages)
             else:
                 self.log.ack_many(list(seqs))
+
+    def remove(self, messages: Mapping[int, Message]) -> list[tuple[int, Kind]]:
+        """Drop ready messages, by id, wherever they stand; gives those that were still ready, and their kinds.
+
+        Each was ready once; consumers, expiry or a purge may have taken it since, and another call of this may not.
+        O(messages in RAM).
+        """
+        self._read.void()
+        self._ram_to_requeued()
+        entries, parked = self.requeued.remove(messages)
+        gone = [(entry[0], entry[3]) for entry in entries]
+        self.ram_bytes -= body_bytes([entry[1] for entry in entries])
+        if parked:
+            self.requeued.parked.shrink(body_bytes([messages[seq] for seq in parked]))
+        first = self.disk.first if self.disk.count else self.next_seq
+        on_disk = [seq for seq in messages if seq >= first]
+        if on_disk:
+            self.disk.remove(len(on_disk), body_bytes([messages[seq] for seq in on_disk]))
+        gone += [(seq, self._kind_of(messages[seq])) for seq in (*parked, *on_disk)]
+        self.forget(sorted(seq for seq, kind in gone if kind & LOGGED), None, LOGGED)
+        return gone
 
     def purge(self) -> int:
         """Drop every ready message; returns how many there were. O(runs + returned)."""

@@ -98,6 +98,13 @@ class DiskRange:
             return lost
         return (0, 0)
 
+    def remove(self, count: int, size: int) -> None:
+        """Somewhere in the range so many messages of so many bytes are gone."""
+        self._sizes = None
+        self.start_batch_rest.clear()
+        self.count -= count
+        self.bytes -= size
+
     def drop(self, max_count: int, max_bytes: int) -> tuple[range, int, Kind] | None:
         """Take messages of one size off the head, unread, until a limit is reached: (ids, size of each, kind).
 

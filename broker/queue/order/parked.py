@@ -12,7 +12,7 @@ message was settled.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from burrowmq.broker.words.no_items import NoItems
 from burrowmq.records import NamedTuple
@@ -92,6 +92,25 @@ class Parked:
             is_here = bool(taken) and taken[0].first <= seq
             flags.append(taken[0].redelivered if is_here else None)
         return flags
+
+    def remove(self, seqs: Collection[int]) -> set[int]:
+        """Take out these ids, as far as they are here; which ones are. `shrink` says how many bytes they were."""
+        found: set[int] = set()
+        kept: list[Range] = []
+        for first, stop, redelivered in self._ranges:
+            at = first
+            for seq in sorted(seq for seq in seqs if first <= seq < stop):
+                if at < seq:
+                    kept.append(Range(at, seq, redelivered))
+                found.add(seq)
+                at = seq + 1
+            if at < stop:
+                kept.append(Range(at, stop, redelivered))
+        if found:
+            self._ranges = deque(kept)
+            self.count -= len(found)
+            self._note_first()
+        return found
 
     def shrink(self, size: int) -> None:
         """What was taken out were so many body bytes; what the store has lost took its bytes along."""

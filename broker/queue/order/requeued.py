@@ -8,7 +8,7 @@ It asks `heap` and `parked` itself how many there are: a method of ours would co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from burrowmq.broker.queue.order import returned
 from burrowmq.broker.queue.order.parked import NOTHING_PARKED, Parked
@@ -37,6 +37,15 @@ class Requeued:
         run = returned.take(self.heap, max_count, max_bytes, self.parked.first_seq)
         self.bytes -= run.size
         return run
+
+    def remove(self, seqs: Collection[int]) -> tuple[list[Returned], set[int]]:
+        """Take out these ids, as far as they are here: what was in the heap, and the ids that were parked."""
+        entries = sorted(self.heap)
+        gone = [entry for entry in entries if entry[0] in seqs]
+        if gone:
+            self.heap = [entry for entry in entries if entry[0] not in seqs]
+            self.bytes -= sum(entry[1].size for entry in gone)
+        return gone, self.parked.remove(seqs)
 
     def park(self, max_count: int, max_bytes: int) -> tuple[list[Returned], int]:
         """Keep only so much in RAM; what goes to disk, in order, and its body bytes."""

@@ -1,4 +1,4 @@
-"""burrowmq.broker.imports.move: how much of a batch is stored, by how many persistent messages there are; the inbox."""
+"""burrowmq.broker.imports.move: the inbox is bounded, and knows who has the queue there."""
 
 from __future__ import annotations
 
@@ -11,44 +11,9 @@ from burrowmq.broker.imports.move import (
     Failed,
     Inbox,
     Lost,
-    parts_of,
-    stored_of,
 )
-from burrowmq.broker.imports.recognise import SIZE
 from burrowmq.protocol.client.events import ChannelEnded, DeliveryRun
-from tests.support.messages import body_of, message
-
-
-def batch(kinds: str) -> bytes:
-    """Digests: P persistent, t transient."""
-    return b"".join(bytes(SIZE - 1) + bytes((kind == "P",)) for kind in kinds)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "count", "stored"),
-    [
-        ("PPP", 0, 0), ("PPP", -4, 0), ("PPP", 1, 1), ("PPP", 3, 3), ("PPP", 9, 3),
-        ("tPtPt", 0, 0), ("tPtPt", 1, 2), ("tPtPt", 2, 5), ("ttt", 0, 0), ("", 0, 0),
-    ],
-)  # fmt: skip
-def test_how_much_of_a_batch_is_stored(kinds: str, count: int, stored: int) -> None:
-    assert stored_of(batch(kinds), count) == stored
-
-
-@pytest.mark.parametrize(
-    ("priorities", "level_count", "parts"),
-    [
-        ("", 3, []), ("", 1, []), ("210", 1, ["210"]), ("222", 3, ["222"]), ("2210", 3, ["22", "1", "0"]),
-        ("9922", 3, ["9922"]), ("020", 3, ["0", "2", "0"]), ("0202", 3, ["0202"]),
-    ],
-)  # fmt: skip
-def test_a_batch_is_cut_where_the_priority_changes(
-    priorities: str, level_count: int, parts: list[str]
-) -> None:
-    """As this queue has it: what is above its highest is that. Where they come mixed it is not cut."""
-    some = [message(each.encode(), priority=int(each)) for each in priorities]
-    found = parts_of(some, level_count)
-    assert ["".join(body_of(each.raw).decode() for each in part) for part in found] == parts
+from tests.support.messages import message
 
 
 class PausedLink:

@@ -3,69 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 
 from burrowmq.broker.imports.journal import Journal
 from burrowmq.broker.imports.move import Inbox, Kind, Move, Row
 from burrowmq.broker.queue.browse import Seen, browse
-from burrowmq.protocol import methods
-from burrowmq.protocol.client.events import DeliveryRun, ReplyReceived
 from burrowmq.protocol.codec import Message
+from tests.support.import_bench import There
 from tests.support.messages import body_of, message
 from tests.support.queue_bench import QueueBench
 
 T = TypeVar("T")
 
 TOP = 3
-BATCH = 20
+BATCH = 9
 BY_PRIORITY = [3] * 17 + [2] * 15 + [1] * 9 + [0] * 12
 """The priorities of a queue's messages, as RabbitMQ gives them out: no batch ends where a priority does."""
 
 
 class Killed(Exception):
     """The process is no more."""
-
-
-class There:
-    """The other broker's end of a link: one queue, which nobody publishes to."""
-
-    def __init__(self, messages: list[Message], inbox: Inbox) -> None:
-        self.left = messages
-        self.connection = self
-        self._inbox = inbox
-        self._ready = len(messages)
-        self._acked = 0
-
-    def send(self, channel: int, method: methods.Method) -> None:
-        """Answer."""
-        link = cast("Any", self)
-        if isinstance(method, methods.Basic.Consume):
-            self._answer(methods.Basic.ConsumeOk("import"))
-            run = DeliveryRun(channel, b"import", 1, False, list(self.left), 0)
-            self._inbox.received(link, [run])
-            self._ready = 0
-        elif isinstance(method, methods.Queue.Declare):
-            self._answer(methods.Queue.DeclareOk("q", self._ready, 0))
-        elif isinstance(method, methods.Basic.Qos):
-            self._answer(methods.Basic.QosOk())
-        else:
-            self._answer(methods.Channel.OpenOk())
-
-    def _answer(self, method: methods.Method) -> None:
-        self._inbox.received(cast("Any", self), [ReplyReceived(1, method)])
-
-    def ack(self, _channel: int, tag: int, *, multiple: bool) -> None:
-        """They are gone here."""
-        assert multiple
-        del self.left[: tag - self._acked]
-        self._acked = tag
-
-    def flush(self) -> None:
-        """All was sent at once."""
 
 
 class Life:
@@ -93,7 +54,7 @@ class Life:
         """The only one."""
         return self.bench.queue
 
-    async def commit(self) -> None:
+    async def commit(self, acked: Iterable[int] = ()) -> None:
         """Everything is durable, or the process dies with a part of it written."""
         self.commits += 1
         found = self._all()
