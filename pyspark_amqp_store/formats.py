@@ -36,7 +36,8 @@ _SEGMENT_HEADER: Final = Struct("<4sHHIIQ16sQI8x")
 _STORE_HEADER: Final = Struct("<4sHHII16s28x")
 _INDEX_HEADER: Final = Struct("<4sHHIII16s24x")
 _BLOCK: Final = Struct("<QQ12x")
-_ENTRY: Final = Struct("<BBHB3xQIIQ")
+_ENTRY: Final = Struct("<BBHB3sQIIQ")
+_PLACES: Final = 1 << 23  # are told apart
 _TABLE: Final = Struct("<IIII")
 _TRAILER: Final = Struct("<QI4s")
 _MAGIC: Final = 0x51A5
@@ -268,7 +269,7 @@ def parse_index(
     magic, version, check, _, entry_count, generation, found = _INDEX_HEADER.unpack_from(data)
     _refuse(path, (magic, version, check) == (b"BQI2", 1, 1), found == identity)
     start = HEADER_SIZE + 2 * (BLOCK_SIZE + entry_count // 8)
-    columns = unpack_entries(memoryview(data)[start:], seed)
+    columns = unpack_entries(memoryview(data)[start:], 0, number, seed)
     statuses = without_torn(data, start, columns[0])
     acked = _acked(data, entry_count)
     return IndexFile(number, entry_count, generation, acked, statuses, *columns[1:])
@@ -309,9 +310,12 @@ def _acked(data: bytes, entry_count: int) -> int:
 
 
 def unpack_entries(
-    view: memoryview, seed: int
+    view: memoryview, first: int, segment: int, seed: int
 ) -> tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]:
-    """Return the columns of index entries; the status of one that fails its check is 255."""
+    """Return the columns of the index entries from place `first` on.
+
+    The status of one that fails its check, or says that it is another place's, is 255.
+    """
     view = view[: len(view) // ENTRY_SIZE * ENTRY_SIZE]
     statuses, flags, kinds = bytearray(), bytearray(), bytearray()
     locations, expiries = array("Q"), array("Q")
@@ -319,11 +323,17 @@ def unpack_entries(
     crc = zlib.crc32
     nothing = bytes(ENTRY_SIZE)
     at = 0
-    for status, flag, check, kind, location, size, payload, expiry in _ENTRY.iter_unpack(view):
+    for status, flag, check, kind, mark, location, size, payload, expiry in _ENTRY.iter_unpack(
+        view
+    ):
         entry = view[at : at + ENTRY_SIZE]
+        slot = first + at // ENTRY_SIZE
         at += ENTRY_SIZE
         if status:
+            place = int.from_bytes(mark, "little")
             is_good = crc(entry[4:], crc(entry[:2], seed)) & 0xFFFF == check
+            # Entries of earlier versions do not say whose they are.
+            is_good = is_good and place in (0, _PLACES + ((segment << 16) + slot) % _PLACES)
         else:
             is_good = entry == nothing
         statuses.append(status if is_good else BAD)

@@ -116,7 +116,8 @@ class Journals:
 
     def _entries(self, data: bytes, block: Block) -> Columns:
         """Return a block's entries; without those whose bodies somebody may still be writing."""
-        columns = f.unpack_entries(memoryview(data)[block.table_at : block.body_at], self._seed)
+        table = memoryview(data)[block.table_at : block.body_at]
+        columns = f.unpack_entries(table, block.first, block.segment, self._seed)
         if self._is_complete or block.end <= len(data):
             return columns
         return _without_cut_off(columns, len(data))

@@ -132,7 +132,9 @@ class SettingAside:
         source = f"{path}, which is gone"
         if columns is not None:
             columns = columns._replace(statuses=bytes((ENTRY_PRESENT,)))
-            entry = record.pack_index_entries(columns, segment.files.directory.seed)
+            entry = record.pack_index_entries(
+                columns, slot, segment.number, segment.files.directory.seed
+            )
             source = f"{path}, entry {slot}"
         if not segment.store_end:
             return _Found(source, entry, 0)

@@ -23,8 +23,10 @@ The seed is the CRC of the store's identity, so that bytes of another store are 
 ours; segment and slot inside the record do the same for bytes of another place.
 
 Index entry (ENTRY_SIZE = 32): u8 status (0 none, 1 present), u8 flags, u16 check (low half of the
-seeded CRC over the other 30 bytes), u8 kind of location, 3 zeros, u64 location, u32 size in the
-store, u32 payload octets, u64 expiry. An entry that was never written is all zeros.
+seeded CRC over the other 30 bytes), u8 kind of location, u24 place, u64 location, u32 size in the
+store, u32 payload octets, u64 expiry. An entry that was never written is all zeros. The place is
+2^23 + (segment * 65,536 + slot) mod 2^23: an entry that a disk has put elsewhere is not taken for
+that place's. 0, in entries of earlier versions, is taken anywhere.
 
 State: none. Called by `storage.shared` and `storage.queue` on the disk thread, by reads on the reader
 thread. Invariants: a record is never returned unless its check passes (or none is asked for); the
@@ -166,7 +168,9 @@ class _Packer(Protocol):
         self, messages: Sequence[StoredMessage], start: int, count: int
     ) -> tuple[array[int], array[int], array[int]]: ...
 
-    def pack_index_entries(self, columns: _Columns, seed: int) -> bytes: ...
+    def pack_index_entries(
+        self, columns: _Columns, first_slot: int, segment_no: int, seed: int
+    ) -> bytes: ...
 
     def pack_stored(
         self,
@@ -178,7 +182,9 @@ class _Packer(Protocol):
         location: int,
     ) -> tuple[bytes, bytes, bool] | None: ...
 
-    def unpack_index_entries(self, buffer: Buffer, seed: int) -> _Columns: ...
+    def unpack_index_entries(
+        self, buffer: Buffer, first_slot: int, segment_no: int, seed: int
+    ) -> _Columns: ...
 
 
 def _choose() -> _Packer:
@@ -245,6 +251,11 @@ def scan(buffer: Buffer, start: int, seed: int) -> Scan:
     return Scan(*_packer.scan(buffer, start, seed))
 
 
-def unpack_index_entries(buffer: Buffer, seed: int) -> EntryColumns:
-    """Give the columns of the whole entries in buffer; status ENTRY_CORRUPT where a check fails."""
-    return EntryColumns(*_packer.unpack_index_entries(buffer, seed))
+def unpack_index_entries(
+    buffer: Buffer, first_slot: int, segment_no: int, seed: int
+) -> EntryColumns:
+    """Give the columns of the whole entries in buffer, from first_slot of a segment on.
+
+    Status ENTRY_CORRUPT where a check fails, or an entry says that it is another place's.
+    """
+    return EntryColumns(*_packer.unpack_index_entries(buffer, first_slot, segment_no, seed))

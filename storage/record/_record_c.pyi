@@ -40,7 +40,10 @@ def message_columns(
     messages: Sequence[StoredMessage], start: int, count: int
 ) -> tuple[array[int], array[int], array[int]]: ...
 def pack_index_entries(
-    columns: tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]], seed: int
+    columns: tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]],
+    first_slot: int,
+    segment_no: int,
+    seed: int,
 ) -> bytes: ...
 def pack_stored(
     messages: Sequence[StoredMessage],
@@ -51,5 +54,5 @@ def pack_stored(
     location: int,
 ) -> tuple[bytes, bytes, bool] | None: ...
 def unpack_index_entries(
-    buffer: bytes | bytearray | memoryview, seed: int
+    buffer: bytes | bytearray | memoryview, first_slot: int, segment_no: int, seed: int
 ) -> tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]: ...

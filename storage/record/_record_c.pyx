@@ -180,6 +180,8 @@ cdef enum:
     PRESENT = 1
     IN_STORE = 2
     PERSISTENT = 65536
+    PLACE_BITS = 0x7FFFFF  # as in _record_py
+    HAS_PLACE = 0x800000
 
 cdef uint32_t FOLLOWS_SYNC = 0x80000000  # as in _record_py
 
@@ -497,8 +499,8 @@ def message_columns(messages, Py_ssize_t start, Py_ssize_t count):
     return flags, sizes, handles
 
 
-def pack_index_entries(columns, uint32_t seed):
-    """Pack the seven columns into 32-byte entries; status 0 gives an entry of zeros."""
+def pack_index_entries(columns, uint32_t first_slot, uint32_t segment_no, uint32_t seed):
+    """Pack the seven columns into 32-byte entries for the places from first_slot on; status 0 gives zeros."""
     cdef const uint8_t[::1] statuses = columns[0]
     cdef const uint8_t[::1] flags = columns[1]
     cdef const uint8_t[::1] kinds = columns[2]
@@ -518,19 +520,25 @@ def pack_index_entries(columns, uint32_t seed):
     if count * ENTRY < SMALL:
         for i in range(count):
             _put_entry(to, statuses[i], flags[i], kinds[i], locations[i], sizes[i], payloads[i],
-                       expiries[i], seed)
+                       expiries[i], _place(segment_no, first_slot + <uint32_t>i), seed)
             to += ENTRY
     else:
         with nogil:
             for i in range(count):
                 _put_entry(to, statuses[i], flags[i], kinds[i], locations[i], sizes[i],
-                           payloads[i], expiries[i], seed)
+                           payloads[i], expiries[i],
+                           _place(segment_no, first_slot + <uint32_t>i), seed)
                 to += ENTRY
     return blob
 
 
+cdef uint32_t _place(uint32_t segment_no, uint32_t slot) noexcept nogil:
+    """What an entry says of its place."""
+    return ((segment_no << 16) + slot) & PLACE_BITS | HAS_PLACE
+
+
 cdef void _put_entry(uint8_t* to, uint8_t status, uint8_t flags, uint8_t kind, uint64_t location,
-                     uint32_t size, uint32_t payload, uint64_t expiry,
+                     uint32_t size, uint32_t payload, uint64_t expiry, uint32_t place,
                      uint32_t seed) noexcept nogil:
     """Lay out one entry; status 0 gives zeros."""
     memset(to, 0, ENTRY)
@@ -538,7 +546,7 @@ cdef void _put_entry(uint8_t* to, uint8_t status, uint8_t flags, uint8_t kind, u
         return
     to[0] = status
     to[1] = flags
-    to[4] = kind
+    burrow_put32(to + 4, <uint32_t>kind | place << 8)
     burrow_put64(to + 8, location)
     burrow_put32(to + 16, size)
     burrow_put32(to + 20, payload)
@@ -596,7 +604,8 @@ def pack_stored(messages, expiries, uint32_t first_slot, uint32_t segment_no, ui
         _fill(to, &piece, 1, first_slot + <uint32_t>i, segment_no, seed)
         persistent |= flags & PERSISTENT
         _put_entry(entry, PRESENT, 1 if flags & PERSISTENT else 0, IN_STORE, location,
-                   <uint32_t>size, message.size, 0 if expiries is None else expiries[i], seed)
+                   <uint32_t>size, message.size, 0 if expiries is None else expiries[i],
+                   _place(segment_no, first_slot + <uint32_t>i), seed)
         to += size
         location += size
         entry += ENTRY
@@ -605,9 +614,10 @@ def pack_stored(messages, expiries, uint32_t first_slot, uint32_t segment_no, ui
     return records, entries, persistent != 0
 
 
-cdef uint8_t _entry_status(const uint8_t* at, uint32_t seed) noexcept nogil:
-    """0 for an entry of zeros, its status when the check passes, else 255."""
+cdef uint8_t _entry_status(const uint8_t* at, uint32_t place, uint32_t seed) noexcept nogil:
+    """0 for an entry of zeros, its status when the check passes and the place is its own, else 255."""
     cdef int i
+    cdef uint32_t told
     if at[0] == 0:
         for i in range(ENTRY):
             if at[i]:
@@ -615,11 +625,13 @@ cdef uint8_t _entry_status(const uint8_t* at, uint32_t seed) noexcept nogil:
         return 0
     if (burrow_crc(burrow_crc(seed, at, 2), at + 4, ENTRY - 4) & 0xFFFF) != burrow_get16(at + 2):
         return 255
-    return at[0]
+    told = burrow_get32(at + 4) >> 8
+    return at[0] if told == 0 or told == place else 255
 
 
-def unpack_index_entries(const uint8_t[::1] buffer not None, uint32_t seed):
-    """Give the seven columns of whole entries; status 255 where the check fails."""
+def unpack_index_entries(const uint8_t[::1] buffer not None, uint32_t first_slot,
+                         uint32_t segment_no, uint32_t seed):
+    """Give the seven columns of whole entries; status 255 where the check fails, or another place is told."""
     cdef Py_ssize_t count = buffer.shape[0] // ENTRY
     cdef Py_ssize_t i
     cdef const uint8_t* at
@@ -641,7 +653,8 @@ def unpack_index_entries(const uint8_t[::1] buffer not None, uint32_t seed):
         at = &buffer[0]
         with nogil:
             for i in range(count):
-                status_at[i] = _entry_status(at, seed)
+                status_at[i] = _entry_status(
+                    at, _place(segment_no, first_slot + <uint32_t>i), seed)
                 flags_at[i] = at[1]
                 kinds_at[i] = at[4]
                 location_at[i] = burrow_get64(at + 8)

@@ -36,7 +36,10 @@ _HEAD = struct.Struct("<HBBIIII")
 _HEADER = struct.Struct("<HBBIIIII")
 _META = struct.Struct("<IQ")
 _U32 = struct.Struct("<I")
-_ENTRY = struct.Struct("<BBHB3xQIIQ")
+_ENTRY = struct.Struct("<BBHB3sQIIQ")
+# In an entry's place: so many bits tell places apart, and the highest is there in all but those of earlier versions.
+_PLACE_BITS = (1 << 23) - 1
+_HAS_PLACE = 1 << 23
 _IS_BIG_ENDIAN = sys.byteorder == "big"
 _NO_ENTRY = bytes(ENTRY_SIZE)
 
@@ -195,18 +198,28 @@ def message_columns(
     )
 
 
+def _place(segment_no: int, slot: int) -> int:
+    return ((segment_no << 16) + slot) & _PLACE_BITS | _HAS_PLACE
+
+
 def pack_index_entries(
-    columns: tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]], seed: int
+    columns: tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]],
+    first_slot: int,
+    segment_no: int,
+    seed: int,
 ) -> bytes:
-    """Pack the seven columns into 32-byte entries; status 0 gives an entry of zeros."""
+    """Pack the seven columns into 32-byte entries for the places from first_slot on; status 0 gives an entry of zeros."""
     parts: list[bytes] = []
     pack = _ENTRY.pack
     crc = zlib.crc32
+    slot = first_slot - 1
     for status, flags, kind, location, size, payload, expiry in zip(*columns, strict=True):
+        slot += 1
         if status == 0:
             parts.append(_NO_ENTRY)
             continue
-        entry = pack(status, flags, 0, kind, location, size, payload, expiry)
+        place = _place(segment_no, slot).to_bytes(3, "little")
+        entry = pack(status, flags, 0, kind, place, location, size, payload, expiry)
         check = crc(entry[4:], crc(entry[:2], seed)) & 0xFFFF
         parts.append(entry[:2] + check.to_bytes(2, "little") + entry[4:])
     return b"".join(parts)
@@ -245,13 +258,13 @@ def pack_stored(
         array("I", [message.size for message in messages]),
         array("Q", bytes(8 * count) if expiries is None else expiries),
     )
-    return blob, pack_index_entries(columns, seed), 1 in flags
+    return blob, pack_index_entries(columns, first_slot, segment_no, seed), 1 in flags
 
 
 def unpack_index_entries(
-    buffer: Buffer, seed: int
+    buffer: Buffer, first_slot: int, segment_no: int, seed: int
 ) -> tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]:
-    """Give the seven columns of whole entries; status 255 where the check fails."""
+    """Give the seven columns of whole entries; status 255 where the check fails, or the entry is another place's."""
     view = memoryview(buffer)
     view = view[: len(view) // ENTRY_SIZE * ENTRY_SIZE]
     statuses = bytearray()
@@ -259,13 +272,22 @@ def unpack_index_entries(
     kinds = bytearray()
     locations, expiries = array("Q"), array("Q")
     sizes, payloads = array("I"), array("I")
-    offset = 0
-    for status, flags, check, kind, location, size, payload, expiry in _ENTRY.iter_unpack(view):
+    offset, slot = 0, first_slot
+    for status, flags, check, kind, mark, location, size, payload, expiry in _ENTRY.iter_unpack(
+        view
+    ):
         entry = view[offset : offset + ENTRY_SIZE]
         offset += ENTRY_SIZE
+        place = int.from_bytes(mark, "little")
+        is_here = place in (0, _place(segment_no, slot))
+        slot += 1
         if status == 0 and entry == _NO_ENTRY:
             found = 0
-        elif zlib.crc32(entry[4:], zlib.crc32(entry[:2], seed)) & 0xFFFF == check and status != 0:
+        elif (
+            status != 0
+            and is_here
+            and zlib.crc32(entry[4:], zlib.crc32(entry[:2], seed)) & 0xFFFF == check
+        ):
             found = status
         else:
             found = 255

@@ -255,6 +255,31 @@ def damaged_1(path: Path) -> None:
     flip(filling.directory / "0.idx", 3)
 
 
+def damaged_place_2(path: Path) -> None:
+    """The disk has written an entry of the shared store to the place of another, and to its own."""
+    filling = Filling(path, 2)
+    filling.publish(10)
+    filling.publish(10, LARGE)
+    _misplace(filling.directory / "0.qi", 64 + 2 * (32 + COUNT // 8), 15, 5)
+
+
+def damaged_place_1(path: Path) -> None:
+    """The same in the table of a block."""
+    filling = Filling(path, 1)
+    filling.publish(40, LARGE)
+    for _ in range(2):  # what is flushed then says that this is durable
+        filling.idle()
+        filling.publish(10, LARGE)
+    _misplace(filling.directory / "0.idx", 64 + 48, 15, 5)
+
+
+def _misplace(path: Path, entries_at: int, entry: int, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    start, at = entries_at + 32 * entry, entries_at + 32 * place
+    data[at : at + 32] = data[start : start + 32]
+    path.write_bytes(bytes(data))
+
+
 def torn_2(path: Path) -> None:
     """The store's end, which was not known to be durable, is cut off."""
     filling = Filling(path, 2)
@@ -291,6 +316,8 @@ CASES: list[Callable[[Path], None]] = [
     conversion_without_store,
     damaged_2,
     damaged_1,
+    damaged_place_2,
+    damaged_place_1,
     torn_2,
     torn_1,
 ]

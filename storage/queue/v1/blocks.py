@@ -106,7 +106,8 @@ def pack_messages(
     rows = len(columns.statuses)
     head = _BLOCK.pack(BLOCK_MAGIC, MESSAGES, *place, rows, body_size, *journals, 0)
     check = record.crc32(head, seed).to_bytes(4, "little")
-    return head + check + record.pack_index_entries(columns, seed)
+    segment, _, first = place
+    return head + check + record.pack_index_entries(columns, first, segment, seed)
 
 
 def pack_acks(segment: int, generation: int, acked: int, durable: int, seed: int) -> bytes:
@@ -200,7 +201,8 @@ def acked_by(data: bytes, block: Block) -> int:
 
 def entries_in(data: bytes, block: Block, seed: int) -> EntryColumns:
     """Give the entries of a block of messages; those cut off by the file's end are missing."""
-    return record.unpack_index_entries(memoryview(data)[block.table_at : block.body_at], seed)
+    table = memoryview(data)[block.table_at : block.body_at]
+    return record.unpack_index_entries(table, block.first, block.segment, seed)
 
 
 class SegmentColumns:

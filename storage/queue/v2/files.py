@@ -261,7 +261,7 @@ class IndexFilesV2:
             segment.number,
             segment.generation,
             segment.live_mask(),
-            lambda: self._parts(view, index, store, used),
+            lambda: self._parts(view, index, store, segment.number, used),
             lambda _, __: store,
         )
         return view
@@ -273,7 +273,7 @@ class IndexFilesV2:
             return None
 
     def _parts(
-        self, view: SegmentView, index: File, store: File | None, used: int
+        self, view: SegmentView, index: File, store: File | None, number: int, used: int
     ) -> Iterator[Part]:
         """Read what both files begin with, then the entries. Raises OSError."""
         directory = self.directory
@@ -293,7 +293,7 @@ class IndexFilesV2:
         yield Part(0, None, size + queue_store.HEADER_SIZE)
         for first in range(0, used, _PART_ENTRIES):
             last = min(first + _PART_ENTRIES, used) - 1
-            columns = self._index.load_from(index, first, last)
+            columns = self._index.load_from(index, number, first, last)
             yield Part(first, columns, (last - first + 1) * ENTRY_SIZE)
 
     def trim(self) -> None:
@@ -406,7 +406,7 @@ class IndexFilesV2:
         file = _create(directory, aside_of(self.path(number)))
         files.append(file)
         # The first epoch is odd: copy B.
-        entries = pack_index_entries(placed, directory.seed)
+        entries = pack_index_entries(placed, 0, number, directory.seed)
         file.pwrite(head + bytes(len(block)) + block + entries, 0)
         return files, end
 

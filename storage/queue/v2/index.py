@@ -69,7 +69,7 @@ class QueueIndex:
 
     def write(self, segment: Segment, first: int, columns: EntryColumns, is_synced: bool) -> None:
         """Write entries at the places first.. and count them. Raises WriteFailed, then nothing is counted."""
-        data = record.pack_index_entries(columns, self._seed)
+        data = record.pack_index_entries(columns, first, segment.number, self._seed)
         self.write_packed(segment.number, first, data, is_synced=is_synced)
         segment.take_entries(first, columns)
 
@@ -88,7 +88,7 @@ class QueueIndex:
         """Write the entry of a live place again. Raises WriteFailed."""
         path = self.path(segment.number)
         file = self._cache.get(path)
-        data = record.pack_index_entries(columns, self._seed)
+        data = record.pack_index_entries(columns, slot, segment.number, self._seed)
         try:
             file.pwrite(data, entries_at(self._entry_count) + slot * ENTRY_SIZE)
         except OSError as error:
@@ -101,15 +101,15 @@ class QueueIndex:
 
     def load(self, number: int, first: int, last: int) -> EntryColumns:
         """Read the entries at first..last. Raises OSError."""
-        return self.load_from(self.open(number), first, last)
+        return self.load_from(self.open(number), number, first, last)
 
-    def load_from(self, file: File, first: int, last: int) -> EntryColumns:
-        """Read the entries at first..last of an open file. Any thread. Raises OSError."""
+    def load_from(self, file: File, number: int, first: int, last: int) -> EntryColumns:
+        """Read the entries at first..last of a segment's open file. Any thread. Raises OSError."""
         size = (last - first + 1) * ENTRY_SIZE
         data = file.pread(size, entries_at(self._entry_count) + first * ENTRY_SIZE)
         if len(data) < size:
             data = data[: len(data) // ENTRY_SIZE * ENTRY_SIZE].ljust(size, b"\0")
-        return record.unpack_index_entries(data, self._seed)
+        return record.unpack_index_entries(data, first, number, self._seed)
 
     def flush_acks(self, segment: Segment) -> None:
         """Write the ack bits into the older of the two copies. Raises WriteFailed."""

@@ -122,7 +122,8 @@ def _write_index(
         block + bytes(len(block)) if (segment.epoch + 1) % 2 == 0 else bytes(len(block)) + block
     )
     head = pack_header(segment.number, entry_count, generation, directory.identity)
-    file.pwrite(head + blocks + pack_index_entries(columns, directory.seed), 0)
+    entries = pack_index_entries(columns, 0, segment.number, directory.seed)
+    file.pwrite(head + blocks + entries, 0)
     if directory.is_durable:
         try:
             file.fdatasync()

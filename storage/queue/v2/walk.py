@@ -50,7 +50,7 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
         generation = max(generations, default=0)
     start = entries_at(entry_count)
     epoch, synced_end, acked = read_acks(data[:start], entry_count)
-    columns = record.unpack_index_entries(memoryview(data)[start:], directory.seed)
+    columns = record.unpack_index_entries(memoryview(data)[start:], 0, number, directory.seed)
     present = bits_of(columns.statuses)
     corrupt = columns.statuses.count(ENTRY_CORRUPT)
     torn = torn_entries(data, start, columns.statuses) if corrupt else 0

@@ -234,10 +234,10 @@ def entry_columns(count: int, rng: random.Random) -> record.EntryColumns:
 
 def test_index_entries_round_trip(packer: ModuleType) -> None:
     columns = entry_columns(100, random.Random(4))
-    blob = packer.pack_index_entries(columns, SEED)
+    blob = packer.pack_index_entries(columns, 9, 4, SEED)
     assert len(blob) == 100 * record.ENTRY_SIZE
-    assert blob == _record_py.pack_index_entries(columns, SEED)
-    found = record.EntryColumns(*packer.unpack_index_entries(blob + b"half an entry", SEED))
+    assert blob == _record_py.pack_index_entries(columns, 9, 4, SEED)
+    found = record.EntryColumns(*packer.unpack_index_entries(blob + b"half an entry", 9, 4, SEED))
     assert found.statuses == columns.statuses
     for index, status in enumerate(columns.statuses):
         for mine, theirs in zip(found[1:], columns[1:], strict=True):
@@ -247,27 +247,47 @@ def test_index_entries_round_trip(packer: ModuleType) -> None:
 def test_index_entry_layout_is_the_documented_one(packer: ModuleType) -> None:
     one = array("Q", [0x1122334455667788])
     columns = (b"\x01", b"\x02", b"\x03", one, array("I", [5]), array("I", [6]), array("Q", [7]))
-    blob = packer.pack_index_entries(columns, SEED)
-    rest = bytes.fromhex("03000000887766554433221105000000060000000700000000000000")
+    blob = packer.pack_index_entries(columns, 9, 4, SEED)
+    rest = bytes.fromhex("03090084887766554433221105000000060000000700000000000000")
     check = zlib.crc32(rest, zlib.crc32(b"\x01\x02", SEED)) & 0xFFFF
     assert blob == b"\x01\x02" + check.to_bytes(2, "little") + rest
 
 
 def test_a_damaged_index_entry_is_told(packer: ModuleType) -> None:
     columns = entry_columns(3, random.Random(5))._replace(statuses=b"\x01\x00\x01")
-    blob = packer.pack_index_entries(columns, SEED)
+    blob = packer.pack_index_entries(columns, 9, 4, SEED)
     for place in range(len(blob)):
         damaged = bytearray(blob)
         damaged[place] ^= 0x10
-        statuses = packer.unpack_index_entries(damaged, SEED)[0]
+        statuses = packer.unpack_index_entries(damaged, 9, 4, SEED)[0]
         assert statuses[place // 32] == record.ENTRY_CORRUPT
         assert sum(status == record.ENTRY_CORRUPT for status in statuses) == 1
+
+
+@pytest.mark.parametrize(("slot", "segment"), [(10, 4), (8, 4), (9, 3), (9, 0), (9, 1 << 31)])
+def test_an_entry_is_damaged_anywhere_but_in_its_own_place(
+    packer: ModuleType, slot: int, segment: int
+) -> None:
+    columns = entry_columns(3, random.Random(5))._replace(statuses=b"\x01\x00\x01")
+    blob = packer.pack_index_entries(columns, 9, 4, SEED)
+    assert packer.unpack_index_entries(blob, 9, 4, SEED)[0] == b"\x01\x00\x01"
+    assert packer.unpack_index_entries(blob, slot, segment, SEED)[0] == b"\xff\x00\xff"
+
+
+def test_an_entry_of_an_earlier_version_does_not_say_whose_it_is(packer: ModuleType) -> None:
+    head, rest = (
+        b"\x01\x02",
+        bytes.fromhex("03000000887766554433221105000000060000000700000000000000"),
+    )
+    check = zlib.crc32(rest, zlib.crc32(head, SEED)) & 0xFFFF
+    entry = head + check.to_bytes(2, "little") + rest
+    assert packer.unpack_index_entries(entry, 9, 4, SEED)[0] == b"\x01"
 
 
 def test_columns_of_different_lengths_are_refused(packer: ModuleType) -> None:
     columns = entry_columns(3, random.Random(6))._replace(flags=b"")
     with pytest.raises(ValueError):
-        packer.pack_index_entries(columns, SEED)
+        packer.pack_index_entries(columns, 9, 4, SEED)
 
 
 def test_the_module_gives_the_chosen_packer() -> None:
@@ -275,7 +295,7 @@ def test_the_module_gives_the_chosen_packer() -> None:
     blob, sizes = record.pack_records(messages, 0, 0, SEED)
     assert record.scan(blob, 0, SEED).sizes == sizes
     assert record.seed_of(b"0123456789abcdef") == SEED
-    empty = record.unpack_index_entries(bytes(64), SEED)
+    empty = record.unpack_index_entries(bytes(64), 0, 0, SEED)
     assert empty.statuses == bytes(2)
     assert record.NAME in ("compiled", "interpreted")
 
@@ -312,7 +332,7 @@ def test_a_short_run_is_packed_at_once_as_it_is_column_by_column(packer: ModuleT
             payload_sizes,
             array("Q", expiries or [0] * count),
         )
-        entries = packer.pack_index_entries(columns, SEED)
+        entries = packer.pack_index_entries(columns, 9, 4, SEED)
         assert found == (records, entries, any(is_persistent))
 
 
