@@ -98,10 +98,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200_000, help="messages in a row")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--only", help="rows, separated by commas; all when not given")
+    parser.add_argument("--out", type=Path, help="a file of rounds; those in it count, too")
     parser.add_argument("--seed", type=int, default=1, help="of the order within a round")
     asked = parser.parse_args()
     orders = random.Random(asked.seed)
     sides: dict[str, list[dict[str, float]]] = {"old": [], "new": []}
+    if asked.out is not None and asked.out.exists():
+        sides = json.loads(asked.out.read_text())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         places = {"old": mixed(asked.ref, folder), "new": ROOT}
@@ -109,7 +112,8 @@ def main() -> int:
             for side in orders.sample(sorted(places), 2):
                 print(f"round {number + 1} of {asked.rounds}: {side}", file=sys.stderr, flush=True)
                 sides[side].append(one_round(places[side], folder / f"{side}.json", asked))
-            print(table(sides["old"], sides["new"]), file=sys.stderr, flush=True)
+            if asked.out is not None:
+                asked.out.write_text(json.dumps(sides, indent=1))
     print(table(sides["old"], sides["new"]))
     return 0
 
