@@ -161,19 +161,30 @@ def _connections(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
     for start in range(0, len(sessions), STILL_CHUNK):
         chunk = sessions[start : start + STILL_CHUNK]
         if not history.has_room:
-            moved, unmoved = still.split((each, _octets(each)) for each in chunk)
-            if unmoved and rates.keep(unmoved):
-                history.note_refused()
-                chunk = moved
+            chunk = _moved(chunk, rates)
         for session in chunk:
+            rates.wake(still.wake(session))
             yield from _connection(session, rates)
         yield None
-    still.keep(sessions, node.vhosts.values())
+    rates.drop(still.keep(sessions, node.vhosts.values()))
     for kind in (kinds.CONNECTION, kinds.CHANNEL):
         for key in history.unsampled(kind):
             values = rates.kept(key)
             if values is not None:
                 yield kind, key, values
+
+
+def _moved(sessions: Sequence[Session], rates: Rates) -> list[Session]:
+    """Those of these that have to be read; the others rest."""
+    moved, still = rates.still.split([(each, _octets(each)) for each in sessions])
+    for session in still:
+        if rates.rest(rates.still.keys(session)):
+            rates.still.rest(session)
+        else:
+            moved.append(session)
+    if len(moved) < len(sessions):
+        rates.history.note_refused()
+    return moved
 
 
 def _connection(session: Session, rates: Rates) -> Iterator[Sampled]:

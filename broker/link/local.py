@@ -211,6 +211,11 @@ class _SessionWire:
         """Withdraw one reason."""
         self._link.resume(reason)
 
+    @property
+    def looks(self) -> int:
+        """One is as good as none here."""
+        return 1
+
     def heartbeat_due(self, now: float) -> None:
         """Nobody is silent here without the other knowing."""
 

@@ -26,6 +26,11 @@ class Wire(Protocol):
     """Since when (the loop's clock) the peer has not read what it is sent; None while it does."""
 
     @property
+    def looks(self) -> int:
+        """So often in an interval of heartbeats `heartbeat_due` is to be called."""
+        ...
+
+    @property
     def bytes_unsent(self) -> int:
         """Octets that the socket has not taken yet."""
         ...

@@ -14,13 +14,12 @@ knows (`Wire.heartbeat_due`).
 from __future__ import annotations
 
 from burrowmq.broker.session.session import Session
+from burrowmq.broker.sockets.transport import LOOKS
 from burrowmq.broker.turn.clock import Scheduler, Timer
 
 SHORT_BELOW_S = 4
 """Intervals below which a second is too coarse: it costs up to two of them, and up to three intervals may pass."""
 SHORT_SWEEP_S = 0.25
-LOOKS = 4
-"""So often a connection is looked at in an interval: its heartbeat is sent after half of one without other output."""
 
 
 class Heartbeats:
@@ -61,7 +60,8 @@ class Heartbeats:
                 # One by one, so that a look that fails costs only its own connection. It may lose others, too.
                 session = due.pop()
                 if self._seconds.pop(session, None) is not None and session.wire is not None:
-                    self._look_in(session.connection.heartbeat_s // LOOKS, session, now)
+                    seconds = session.connection.heartbeat_s // session.wire.looks
+                    self._look_in(seconds, session, now)
                     session.wire.heartbeat_due(now)
             del self._due[second]
 

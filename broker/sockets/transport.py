@@ -46,6 +46,13 @@ SMALL_PART = 4096
 IOV_MAX = 1024
 """Parts that the system takes at a time."""
 
+LOOKS = 4
+"""So often a connection is looked at in an interval: its heartbeat is sent after half of one without other output."""
+DOZING_LOOKS = 2
+"""The same of one that is silent: at each look a heartbeat is read, and one is due."""
+DOZING_LOOKS_FROM_S = 20
+"""Intervals from which on that is enough: half of a shorter one is not much longer than `LOOK_SLACK_S`."""
+
 FEW_READS = 8
 """Reads between two looks above which a connection is in use."""
 DOZE_READ = 4096
@@ -309,7 +316,7 @@ class AmqpTransport(asyncio.Protocol):
         slack = LOOK_SLACK_S if interval > 2 * LOOK_SLACK_S else 0
         if now - self._sent_at >= interval / 2 - slack:
             if self.bytes_sent == self._bytes_seen_out:
-                self._transport.write(HEARTBEAT_FRAME)
+                self._send_heartbeat()
                 self.bytes_sent += len(HEARTBEAT_FRAME)
                 self.heartbeat_octets += len(HEARTBEAT_FRAME)
             self._bytes_seen_out = self.bytes_sent
@@ -325,6 +332,21 @@ class AmqpTransport(asyncio.Protocol):
         elif now - self._heard_at >= 2 * interval:
             session.lost(f"missed heartbeats from client, timeout: {interval}s")
             self._transport.abort()
+
+    @property
+    def looks(self) -> int:
+        """So often in an interval `heartbeat_due` is to be called."""
+        is_long = self.session.connection.heartbeat_s >= DOZING_LOOKS_FROM_S
+        return DOZING_LOOKS if self._is_dozing and is_long else LOOKS
+
+    def _send_heartbeat(self) -> None:
+        frame = HEARTBEAT_FRAME
+        if self._is_dozing and not self._transport.get_write_buffer_size():
+            # Straight to the socket: the loop's way there costs as much again.
+            with contextlib.suppress(OSError):  # the loop's own write finds out what is wrong
+                frame = frame[os.write(self._fd, frame) :]
+        if frame:
+            self._transport.write(frame)
 
     def _doze(self) -> None:
         """Next to nothing came since the last look: from now on the looks read heartbeats, and none wakes the loop.

@@ -1,7 +1,7 @@
 """Rates from counters: `{"publish": 10}` becomes `{"publish": 10, "publish_details": {"rate": 2.0}}`.
 
 State: the two last samples of each object that has anything to count, by a key (`*_key` below), each with the time
-since when it has been the same, and the `History` of
+since when it has been the same; one for both of those that rest, until something happens to them; and the `History` of
 those whose past is kept. `management.sampling` adds a round of samples every `collect_statistics_interval`; a reader
 gets the slope between the two. What is no longer sampled is forgotten. Invariant: memory is two small arrays a key
 (about 300 bytes), and one of keys a connection (`still`). Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
@@ -63,6 +63,7 @@ class Rates:
         self._current: dict[Hashable, Sample] = {}
         self._previous: dict[Hashable, Sample] = {}
         self._pending: dict[Hashable, Sample] = {}
+        self._resting: dict[Hashable, Sample] = {}
         self._times_ms = (0, 0, 0)  # of pending, current, previous
         self.derived: dict[Hashable, Any] = {}
         """What was made of all figures since the last round, for who asks next; at most DERIVED_MAX."""
@@ -81,17 +82,32 @@ class Rates:
         else:
             self._pending[key] = (columns, row, self._times_ms[0])
 
-    def keep(self, keys: Sequence[Hashable]) -> bool:
-        """Nothing has happened to these since the last round; False, and nothing done, when one was not in it."""
+    def rest(self, keys: Sequence[Hashable]) -> bool:
+        """Nothing has happened to these since the last round, and they are in all from now on.
+
+        False, and nothing done, when one was not in the last.
+        """
         found = [*map(self._current.get, keys)]
         if None in found:
             return False
-        self._pending.update(zip(keys, cast("list[Sample]", found), strict=True))
+        self._resting.update(zip(keys, cast("list[Sample]", found), strict=True))
+        for key in keys:
+            del self._current[key]
         return True
+
+    def wake(self, keys: Sequence[Hashable]) -> None:
+        """What is added to this round of these is compared with what they were while they rested."""
+        for key in keys:
+            self._current[key] = self._resting.pop(key)
+
+    def drop(self, keys: Sequence[Hashable]) -> None:
+        """These rested, and are gone."""
+        for key in keys:
+            del self._resting[key]
 
     def kept(self, key: Hashable) -> tuple[int, ...] | None:
         """An object's figures in this round as far as it is, None if it is not in it."""
-        found = self._pending.get(key)
+        found = self._pending.get(key) or self._resting.get(key)
         return None if found is None else tuple(found[1])
 
     def end(self) -> None:
@@ -103,6 +119,7 @@ class Rates:
     def clear(self) -> None:
         """Forget everything: the counters begin anew."""
         self._previous, self._current, self._pending = {}, {}, {}
+        self._resting.clear()
         self.still.clear()
         self.derived.clear()
         self.history.clear()
@@ -125,7 +142,7 @@ class Rates:
 
     def changed_ms(self, key: Hashable) -> int | None:
         """When an object's figures were last seen to have changed; None if they are not sampled."""
-        found = self._current.get(key)
+        found = self._current.get(key) or self._resting.get(key)
         return None if found is None else found[2]
 
     @property

@@ -6,9 +6,11 @@ octets in the same turn: it was read before, or is written at its end. What is n
 because the connection holds as much as it may: such a one is never still. Those of heartbeats count for nothing here:
 they are in the figures once anything else moves.
 
+Such a connection rests: its figures are put aside once (`Rates.rest`), and a round costs a look at its octets.
+
 State owned: of each connection its octets at the last sample, under which keys it and its channels are sampled, and
-what it adds to the figures of its virtual host; and the sums of that by virtual host. Kept by `answers.rates`, with
-which it is cleared; called by `management.sampling`.
+what it adds to the figures of its virtual host; the sums of that by virtual host; and which connections rest. Kept by
+`answers.rates`, with which it is cleared; called by `management.sampling`.
 """
 
 from __future__ import annotations
@@ -38,24 +40,41 @@ class Still:
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, Seen] = {}
+        self._resting: dict[Hashable, int | None] = {}  # with their octets
         self.sums: dict[Hashable, Values] = {}
         """What all connections of a virtual host add to its figures."""
 
-    def split(self, found: Iterable[tuple[C, int | None]]) -> tuple[list[C], list[Hashable]]:
-        """Those of these connections that have to be read, and the keys of the others, which have been still.
+    def split(self, found: Iterable[tuple[C, int | None]]) -> tuple[list[C], list[C]]:
+        """Those of these connections that have to be read, and those that could rest from now on.
 
-        Each comes with its octets, as in `Seen`.
+        Each comes with its octets, as in `Seen`. Of those that rest already nothing is said.
         """
         moved: list[C] = []
-        still: list[Hashable] = []
-        seen = self._seen
+        still: list[C] = []
+        rests, seen = self._resting.get, self._seen
         for connection, octets in found:
-            last = seen.get(connection)
-            if last is None or octets is None or last.octets != octets:
+            if octets is None:
                 moved.append(connection)
-            else:
-                still += last.keys
+            elif rests(connection) != octets:
+                last = seen.get(connection)
+                is_still = last is not None and last.octets == octets
+                (still if is_still else moved).append(connection)
         return moved, still
+
+    def keys(self, connection: Hashable) -> tuple[Hashable, ...]:
+        """Of one that was seen: under which keys it and its channels are sampled."""
+        return self._seen[connection].keys
+
+    def rest(self, connection: Hashable) -> None:
+        """Its figures have been put aside."""
+        self._resting[connection] = self._seen[connection].octets
+
+    def wake(self, connection: Hashable) -> tuple[Hashable, ...]:
+        """It is about to be read; the keys of its figures that were put aside, if it has rested."""
+        if connection not in self._resting:
+            return ()
+        del self._resting[connection]
+        return self._seen[connection].keys
 
     def note(self, connection: Hashable, seen: Seen) -> None:
         """It has been read."""
@@ -64,16 +83,22 @@ class Still:
         before = self.sums.get(seen.vhost)
         self.sums[seen.vhost] = seen.adds if before is None else tuple(map(add, before, seen.adds))
 
-    def keep(self, connections: Collection[Hashable], vhosts: Collection[Hashable]) -> None:
-        """Forget all but these."""
+    def keep(
+        self, connections: Collection[Hashable], vhosts: Collection[Hashable]
+    ) -> list[Hashable]:
+        """Forget all but these; the keys of figures that were put aside of those forgotten."""
+        freed: list[Hashable] = []
         for gone in self._seen.keys() - set(connections):
+            freed += self.wake(gone)
             self._take_off(gone)
         for gone in self.sums.keys() - set(vhosts):
             del self.sums[gone]
+        return freed
 
     def clear(self) -> None:
         """Forget all."""
         self._seen.clear()
+        self._resting.clear()
         self.sums.clear()
 
     def _take_off(self, connection: Hashable) -> None:

@@ -208,7 +208,7 @@ def pack_index_entries(
     segment_no: int,
     seed: int,
 ) -> bytes:
-    """Pack the seven columns into 32-byte entries for the places from first_slot on; status 0 gives an entry of zeros."""
+    """Pack the seven columns into 32-byte entries for the places from first_slot on; of status 0 they are zeros."""
     parts: list[bytes] = []
     pack = _ENTRY.pack
     crc = zlib.crc32

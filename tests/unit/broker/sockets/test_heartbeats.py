@@ -44,6 +44,14 @@ def test_a_connection_is_looked_at_four_times_in_its_interval_by_the_nodes_sweep
     assert [len(client.looked_at) for client in clients] == [0, 60, 12, 4, 0]
 
 
+def test_a_silent_one_is_looked_at_as_often_as_its_wire_says():
+    world = World()
+    silent = world.connect(60)
+    silent.looks = 2
+    world.sweep(105)
+    assert len(silent.looked_at) == 4, "after 15 s, and from then on every 30"
+
+
 @pytest.mark.parametrize("count", [20, 200])
 def test_a_sweep_costs_nothing_for_those_that_are_not_due(count: int):
     world = World()

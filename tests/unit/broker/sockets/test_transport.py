@@ -540,7 +540,7 @@ def test_no_heartbeats_were_agreed(run):
 class Silent:
     """A connection with heartbeats, and the other end of its real socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, heartbeat: int = 60) -> None:
         listening = socket.create_server(("127.0.0.1", 0))
         self.peer = socket.create_connection(listening.getsockname())
         self.own, _ = listening.accept()
@@ -548,7 +548,7 @@ class Silent:
         self.own.setblocking(False)
         sock = FakeSocketTransport(self.own.fileno())
         self.world = World(sock)
-        self.world.open(heartbeat=60)
+        self.world.open(heartbeat=heartbeat)
         sock.setsockopt = self.own.setsockopt  # type: ignore[method-assign]
         self.transport = self.world.transport
 
@@ -588,6 +588,56 @@ def test_the_heartbeats_of_a_silent_connection_are_read_by_the_looks(run):
         silent.transport.heartbeat_due(400.0)
         silent.transport.heartbeat_due(430.0)
         assert silent.world.sock.state == "aborted"
+        silent.end()
+
+    run(step)
+
+
+def test_a_silent_connection_is_sent_its_heartbeats_straight(run):
+    def step() -> None:
+        silent = Silent()
+        assert silent.transport.looks == 4
+        silent.doze()
+        assert silent.transport.looks == 2
+        written, sent = len(silent.world.sock.written), silent.transport.bytes_sent
+        for now in (130.0, 160.0):
+            silent.transport.heartbeat_due(now)
+            assert silent.peer.recv(100) == HEARTBEAT
+        assert len(silent.world.sock.written) == written
+        assert silent.transport.bytes_sent == sent + 16
+        silent.world.sock.buffered = 5
+        silent.transport.heartbeat_due(190.0)
+        assert silent.world.sock.written[written:] == [HEARTBEAT], "behind what waits"
+        silent.end()
+
+    run(step)
+
+
+@pytest.mark.parametrize("fault", ["full", "gone"])
+def test_a_heartbeat_that_the_socket_does_not_take_is_left_to_the_loop(run, fault):
+    def step() -> None:
+        silent = Silent()
+        silent.doze()
+        if fault == "full":
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    silent.own.send(bytes(1 << 20))
+        else:
+            silent.own.shutdown(socket.SHUT_WR)
+        written = len(silent.world.sock.written)
+        silent.transport.heartbeat_due(130.0)
+        assert silent.world.sock.written[written:] == [HEARTBEAT]
+        silent.end()
+
+    run(step)
+
+
+@pytest.mark.parametrize(("interval", "looks"), [(19, 4), (20, 2), (600, 2)])
+def test_only_long_intervals_have_few_looks(run, interval, looks):
+    def step() -> None:
+        silent = Silent(interval)
+        silent.doze()
+        assert silent.transport.looks == looks
         silent.end()
 
     run(step)

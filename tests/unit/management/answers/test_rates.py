@@ -38,6 +38,26 @@ def test_what_is_no_longer_sampled_is_forgotten() -> None:
     assert rates._current == rates._previous == {}
 
 
+def test_what_rests_is_in_every_round_until_it_wakes() -> None:
+    rates = Rates()
+    assert not rates.rest(["a"])
+    for now_ms, count in ((0, 100), (5000, 200)):
+        sample(rates, now_ms, "a", "b", publish=count)
+    assert rates.rate("a", "publish") == 20.0
+    assert not rates.rest(["a", "stranger"])
+    assert rates.rest(["a"])
+    for now_ms in (10_000, 15_000):
+        sample(rates, now_ms, publish=0)
+    assert (rates.rate("a", "publish"), rates.changed_ms("a")) == (0.0, 5000)
+    assert (rates.kept("a"), rates.kept("b")) == ((200, 0), None)
+    rates.wake(["a"])
+    sample(rates, 20_000, "a", publish=300)
+    assert (rates.rate("a", "publish"), rates.changed_ms("a")) == (20.0, 20_000)
+    assert rates.rest(["a"])
+    rates.drop(["a"])
+    assert (rates.changed_ms("a"), rates.kept("a")) == (None, None)
+
+
 def test_what_was_forgotten_has_no_rate_until_two_samples_later() -> None:
     rates = Rates()
     for now_ms, count in ((0, 100), (5000, 200)):

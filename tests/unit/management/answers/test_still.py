@@ -10,10 +10,27 @@ def test_one_is_still_while_its_octets_are_the_same() -> None:
     assert still.split([("a", 16)]) == (["a"], [])
     still.note("a", Seen(16, ("key", "channel"), "/", (1, 2)))
     still.note("b", Seen(20, ("another",), "/", (1, 2)))
-    assert still.split([("a", 16), ("b", 20)]) == ([], ["key", "channel", "another"])
-    assert still.split([("a", 24), ("b", 20)]) == (["a"], ["another"])
+    assert still.split([("a", 16), ("b", 20)]) == ([], ["a", "b"])
+    assert still.split([("a", 24), ("b", 20)]) == (["a"], ["b"])
     still.note("link", Seen(None, ("key",), "/", (1, 2)))
     assert still.split([("link", None)]) == (["link"], [])
+
+
+def test_one_that_rests_is_passed_over_until_it_moves() -> None:
+    still = Still()
+    for name in ("a", "b", "c"):
+        still.note(name, Seen(16, (name, f"channel of {name}"), "/", ()))
+        assert still.keys(name) == (name, f"channel of {name}")
+        still.rest(name)
+    assert still.split([("a", 16), ("b", 16), ("c", None)]) == (["c"], [])
+    assert still.split([("a", 16), ("b", 17)]) == (["b"], [])
+    assert still.wake("b") == ("b", "channel of b")
+    assert still.wake("b") == ()
+    assert still.split([("b", 16)]) == ([], ["b"])
+    assert still.keep(["b", "c"], ["/"]) == ["a", "channel of a"]
+    assert still.keep(["b", "c"], ["/"]) == []
+    still.clear()
+    assert still.wake("c") == ()
 
 
 def test_the_sums_follow_those_that_are_there() -> None:
