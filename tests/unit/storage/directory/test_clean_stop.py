@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -74,6 +75,53 @@ def test_transient_messages_end_with_the_stop() -> None:
     side.commit(Append(1, 0, list(mixed), None))
     side.jobs.close({1: (2, 0)})
     assert started(side).read() == [0]
+
+
+def test_a_queue_that_ends_with_the_stop_gives_its_references_back() -> None:
+    side = DiskSide(**OPTIONS)
+    side.open()
+    side.commit(Open(2, QueueNames("/", "transient"), False, 2))
+    made = side.append(0, 2, LARGE)
+    side.commit(Append(2, 0, [made[0], *messages(2, 1, LARGE)], None))
+    handles = [each.handle for each in made]
+    assert side.vhost().persistent.refs_of(handles[0]) == 2
+    side.jobs.close({1: (2, 0), 2: (2, 0)})
+    again = started(side)
+    assert again.report.clean
+    assert [again.vhost().persistent.refs_of(handle) for handle in handles] == [1, 1]
+    assert again.vhost().persistent.stats()["live_messages"] == 2
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_the_terms_speak_of_is_durable_before_them(version: int) -> None:
+    side = DiskSide(**OPTIONS)
+    side.open(version=version)
+    for first, size in ((0, SMALL), (4, LARGE)):
+        side.commit(Append(1, first, list(messages(first, 4, size)), None), sync=False)
+    side.jobs.close({1: (8, 0)})
+    for seed in range(12):
+        again = DiskSide(side.filesystem.cut(random.Random(seed)), **OPTIONS)
+        assert again.report.clean
+        again.writer.bind(1, Q)
+        assert again.read() == list(range(8))
+
+
+def test_no_journal_has_the_number_of_one_before_the_stop() -> None:
+    """Blocks that came from it say so, and would be taken for durable ones of the new one."""
+    side = DiskSide(**OPTIONS)
+    side.open(version=1)
+    side.append(0, 2)
+    (before,) = side.paths(".jif")
+    side.jobs.close({1: (2, 0)})
+    again = started(side)
+    assert not again.paths(".jif")
+    again.append(2, 2)
+    (after,) = again.paths(".jif")
+    assert _number(after) > _number(before)
+
+
+def _number(path: str) -> int:
+    return int(path.rpartition("/")[2].partition(".")[0])
 
 
 def test_recovered_queues_that_nobody_opened_are_kept() -> None:

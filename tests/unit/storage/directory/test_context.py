@@ -10,6 +10,7 @@ import pytest
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, queue_files
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, read_recorded
 from burrowmq.storage.errors import SyncFailed, WriteFailed
+from burrowmq.storage.loop.staged_commit import Delete
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.disk_side import LARGE, DiskSide, messages
@@ -120,6 +121,20 @@ def test_a_directory_that_is_gone_when_its_removal_fails_is_no_error() -> None:
     side.filesystem.fail("rmtree", errno.EIO)
     side.context.remove_tree(side.context.queue_dir(Q, durable=True), is_synced=False)
     assert side.context.leftover_count == 0
+
+
+def test_a_directory_that_cannot_be_removed_is_out_of_the_way_and_goes_later() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 2)
+    directory = side.context.queue_dir(Q, durable=True)
+    side.filesystem.fail("rmtree", errno.EIO)
+    side.commit(Delete(1))
+    assert not side.filesystem.exists(directory)
+    queues = directory.rpartition("/")[0]
+    assert side.context.leftover_count == len(side.filesystem.listdir(queues)) == 1
+    side.context.sweep()
+    assert side.context.leftover_count == len(side.filesystem.listdir(queues)) == 0
 
 
 def test_the_shared_stores_have_a_third_of_the_open_files() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +12,13 @@ import pytest
 from burrowmq.storage.directory.recovery import definitions_bytes
 from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat
 from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.loop.staged_commit import Ack, Append, Open
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
 from tests.simulation.store_world import make_message, read_all
+from tests.support.disk_side import DiskSide, messages
+from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
 from tests.unit.storage.test_engine import engine_on, publish, unopened
 
@@ -272,6 +276,23 @@ def test_the_first_start_of_all_comes_after_no_unclean_stop() -> None:
     filesystem, rows = filled()
     killed = unopened(filesystem.process_killed(), rows, segment_entry_count=COUNT)
     assert not killed.recover().clean
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_directory_of_an_empty_queue_that_a_killed_process_made_is_durable(
+    version: int,
+) -> None:
+    side = DiskSide(MachineDisk())
+    names = QueueNames("/", "q")
+    side.commit(Open(1, names, True, version), Append(1, 0, list(messages(0, 2)), None), sync=False)
+    side.commit(Ack(1, 0, 1, None), sync=False)
+    side.jobs.upkeep()
+    started = DiskSide(side.filesystem.process_killed())
+    started.take_up(version=version)
+    started.append(50_000, 2)
+    for seed in range(20):
+        found = DiskSide(started.filesystem.cut(random.Random(seed))).report.by_directory
+        assert [one.count for one in found.values()] == [2], seed
 
 
 def test_what_definitions_take_is_known_before_anything_is_opened(tmp_path: Path) -> None:

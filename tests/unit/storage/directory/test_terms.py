@@ -67,6 +67,14 @@ def test_a_mark_without_terms_is_none() -> None:
     assert take_terms(filesystem, DATA) is None
 
 
+def test_no_power_cut_brings_the_mark_back() -> None:
+    filesystem = made()
+    write_terms(filesystem, DATA, [b"first"])
+    assert take_terms(filesystem, DATA)
+    for seed in range(8):
+        assert not filesystem.cut(random.Random(seed)).exists(f"{DATA}/{CLEAN_FILE}")
+
+
 def test_the_mark_is_written_after_the_terms() -> None:
     filesystem = made()
     filesystem.fail("rename", path_part=TERMS_FILE)
