@@ -42,6 +42,7 @@ class Order:
 
 
 NOTHING: Final = Order()
+_ENDS: Final = (Delete, DeleteVhost)
 
 
 def order_of(left: LeftToWrite, queues: Mapping[int, QueueDisk], commit: StagedCommit) -> Order:
@@ -105,24 +106,25 @@ def _deleted_last(
 ) -> Order | None:
     """Give the order where what a queue gave away before its end has to be durable; None where no queue ends.
 
-    What is declared again is opened behind the deletion, so that it waits too. None as well where that cannot be: a
-    queue that is declared again gets what is moved, or a whole vhost goes.
+    What is declared again, be it with its vhost, is opened behind the deletion, so that it waits too. None as well
+    where that cannot be: a queue that is declared again gets what is moved.
     """
     ends = [command for command in left.control if isinstance(command, Delete)]
-    if not ends or any(isinstance(command, DeleteVhost) for command in left.control):
+    if not ends:
         return None
     again = {queues[one.queue_id].names[:2] for one in early if isinstance(one, Delete)}
     if not again.isdisjoint(targets):
         return None
+    gone = {command.vhost for command in left.control if isinstance(command, DeleteVhost)}
     held = {
         command.queue_id
         for command in left.control
-        if isinstance(command, Open) and command.names[:2] in again
+        if isinstance(command, Open) and (command.names[:2] in again or command.names.vhost in gone)
     }
     order = Order(held=held, deleted={one.queue_id for one in ends}, has_last=True)
     order.first = [one for one in early if not isinstance(one, Delete)]
     order.before = [one for one in early if isinstance(one, Delete)]
     for command in _others(left, early):
-        is_last = isinstance(command, Delete) or command.queue_id in held
+        is_last = isinstance(command, _ENDS) or command.queue_id in held
         (order.after if is_last else order.first).append(command)
     return order

@@ -13,6 +13,7 @@ from burrowmq.storage.loop.staged_commit import (
     Append,
     Command,
     Delete,
+    DeleteVhost,
     DropUnclaimed,
     Open,
     SetVersion,
@@ -175,6 +176,54 @@ def test_a_queue_that_is_declared_again_has_what_was_published_to_it_in_a_commit
     after.take_up(2, "dead")
     after.take_up(4, name)
     assert (after.read(4), after.read(2)) == ([0, 1], [3, 4, 5, 6, 7])
+
+
+def four_queues() -> DiskSide:
+    """The same, and one in another vhost."""
+    side = three_queues()
+    side.open(5, "q", vhost="v")
+    side.append(0, 3, LARGE, queue_id=5)
+    return side
+
+
+@pytest.mark.parametrize("is_again", [False, True])
+def test_what_a_queue_gave_away_is_durable_before_its_end_also_where_a_vhost_goes(
+    is_again: bool,
+) -> None:
+    side = four_queues()
+    side.filesystem.fail("fdatasync", errno.EIO, times=1 << 30)
+    again = [Open(6, QueueNames("v", "new"), True)] if is_again else []
+    commit = dead_letters(2, Delete(5), DeleteVhost(0, "v"), *again)
+    with pytest.raises(Exception, match="EIO"):
+        side.jobs.apply(commit, side.no_room)
+    assert side.writer.queues().keys() == {1, 2, 3, 5}
+    assert not side.rows
+
+
+@pytest.mark.parametrize("name", ["q", "new"])
+def test_a_vhost_that_is_made_again_in_a_commit_with_dead_letters_has_what_was_published_to_it(
+    name: str,
+) -> None:
+    side = four_queues()
+    new = messages(20, 2, LARGE)
+    commit = dead_letters(
+        2,
+        Delete(5),
+        DeleteVhost(0, "v"),
+        Open(6, QueueNames("v", name), True),
+        Append(6, 0, list(new), None),
+        Append(2, 6, messages(30, 2, LARGE), None),
+        size=LARGE,
+    )
+    side.jobs.apply(commit, side.no_room)
+    assert (side.read(6), side.read(2)) == ([0, 1], [3, 4, 5, 6, 7])
+    assert side.writer.queues().keys() == {2, 3, 6}
+    after = DiskSide(side.filesystem.cut(random.Random(1)))
+    for queue_id, names in ((2, QueueNames("/", "dead")), (6, QueueNames("v", name))):
+        after.writer.bind(queue_id, names)
+        after.commit(Open(queue_id, names, True))
+    assert (after.read(6), after.read(2)) == ([0, 1], [3, 4, 5, 6, 7])
+    assert after.report.lost == 0
 
 
 def test_a_queue_of_dead_letters_that_is_declared_again_gets_them_after_its_deletion() -> None:
