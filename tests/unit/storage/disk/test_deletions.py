@@ -197,6 +197,7 @@ def test_what_a_queue_gave_away_is_durable_before_its_end_also_where_a_vhost_goe
     with pytest.raises(Exception, match="EIO"):
         side.jobs.apply(commit, side.no_room)
     assert side.writer.queues().keys() == {1, 2, 3, 5}
+    assert side.context.has_vhost("v")
     assert not side.rows
 
 
