@@ -245,3 +245,9 @@ def not_moved(queue: Row, *, is_copy: bool) -> str:
     if kind != "classic":
         return "given back messages count as delivered there: a delivery limit may drop them"
     return ""
+
+
+def has_ttl(queue: Row) -> bool:
+    """Whether a queue (a row of /api/queues) lets its messages expire by itself."""
+    policy = queue.get("effective_policy_definition") or {}
+    return "x-message-ttl" in (queue.get("arguments") or {}) or "message-ttl" in policy

@@ -128,9 +128,10 @@ COMMANDS: dict[str, Command] = {
                                   "Imports definitions from JSON", 0, 1, ("format", "skip-if-unchanged")),
     "import_from": Command("import_from", "import_from",
                            "[<amqp-uri>] [--management <url>] [--vhost <vhost>] [--queues <pattern>] [--rate <number>]"
-                           " [--keep] [--no-publishers] [--dry-run] [--check <file>] [--stop]",
+                           " [--keep] [--no-publishers] [--ttl-from-timestamp] [--dry-run] [--check <file>] [--stop]",
                            "Takes a running RabbitMQ's definitions and messages over", 0, 1,
-                           ("management", "queues", "rate", "keep", "no-publishers", "check", "stop")),
+                           ("management", "queues", "rate", "keep", "no-publishers", "ttl-from-timestamp", "check",
+                            "stop")),
     "backup": Command("backup", "backup", "[--no-wait] <directory>",
                       "Backs the node up into a directory of its machine, while it runs", 1, 1, ("no-wait",)),
     "scrub": Command("scrub", "scrub", "[--start]",

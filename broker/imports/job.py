@@ -87,6 +87,8 @@ class World:
     data_dir: str
     run: int
     """Names this run of the node."""
+    now_ms: Callable[[], int]
+    """Milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,8 @@ class Wish:
     is_copy: bool = False
     is_quiet: bool = False
     """Whether nobody publishes there: what is alike is counted then, else it may come twice after a stop."""
+    trusts_times: bool = False
+    """Whether TTLs go on from the times that messages bear."""
     rate: float = 0.0
 
 
@@ -246,6 +250,7 @@ class Job:
                 is_quiet=self.wish.is_quiet,
                 batch=self._batch,
                 run=self.run,
+                trusts_times=self.wish.trusts_times,
                 was_down=lambda: self._was_down,
             )
             move = Move(self, link, inbox, journal, row, kind)
@@ -300,6 +305,10 @@ class Job:
         if self._is_stopping:
             raise Stopped
 
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return self._world.now_ms()
+
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do what waits for the disk, to its end."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
@@ -324,6 +333,7 @@ def document(job: Job) -> dict[str, object]:
             "moved": row.moved,
             "again": row.again,
             "maybe_twice": row.is_unsure,
+            "ttl_anew": row.ttl_anew,
             "left": row.left,
             "state": row.state,
             "reason": row.reason,
@@ -336,6 +346,7 @@ def document(job: Job) -> dict[str, object]:
         "from": job.wish.target.public,
         "keep": job.wish.is_copy,
         "no_publishers": job.wish.is_quiet,
+        "ttl_from_timestamp": job.wish.trusts_times,
         "rate": job.wish.rate,
         "there": sum(row.there for row in job.rows),
         "moved": sum(row.moved for row in job.rows),

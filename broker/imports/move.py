@@ -10,8 +10,7 @@ acked there and not stored again. With `is_copy` nothing is acked: the other bro
 when the link closes, and a copy that goes on passes over what it has.
 
 Messages go to the queue itself, with exchange, routing key, properties and body as they came, past the exchanges
-here; the queue's own rules hold (limits, priorities, TTL, which begins anew: how much of it was left AMQP does not
-tell).
+here; the queue's own rules hold (limits, priorities, TTL, which begins anew unless `ages` knows how much was left).
 
 State owned: the link's inbox, the counters of one row of the report. Called by `job`. Invariants: nothing is acked
 there that is not durable here (as `confirm` has it); the order is that of the deliveries.
@@ -23,11 +22,12 @@ import asyncio
 import functools
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from itertools import groupby, islice, repeat
+from itertools import islice, repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from burrowmq.broker.imports import remains
+from burrowmq.broker.imports.ages import runs
 from burrowmq.broker.imports.recognise import (
     CERTAIN,
     SIZE,
@@ -47,7 +47,7 @@ from burrowmq.protocol.client.events import (
     ReplyReceived,
 )
 from burrowmq.protocol.codec import Message, body_bytes
-from burrowmq.protocol.constants import PERSISTENT, ReplyCode
+from burrowmq.protocol.constants import ReplyCode
 from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class Kind:
     """So many messages at a time, at most."""
     run: int
     """The number of this run of the node, which forgets what is transient at its end."""
+    trusts_times: bool
+    """Whether the times that messages bear say when they came into the queue there (`ages`)."""
     was_down: Callable[[], bool]
     """Whether the other broker may have been started again, and have forgotten what was delivered."""
 
@@ -105,6 +107,8 @@ class Row:
     moved: int = 0
     again: int = 0
     """Messages that came again and were not stored again."""
+    ttl_anew: int = 0
+    """Of those that were moved, how many have all of their TTL again: nobody knows how much was used up."""
     is_unsure: bool = False
     """Whether some were stored that may have been here: they look like those that are."""
     left: int = 0
@@ -129,6 +133,10 @@ class Here(Protocol):
 
     def in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         """Do what waits for the disk."""
+        ...
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
         ...
 
 
@@ -247,10 +255,6 @@ def _is_in_use(event: ChannelEnded) -> bool:
     return event.reply_code == ReplyCode.ACCESS_REFUSED and event.reply_text.startswith(
         "ACCESS_REFUSED - queue '"
     )
-
-
-def _is_persistent(message: Message) -> bool:
-    return bool(message.flags & PERSISTENT)
 
 
 class Move:
@@ -458,10 +462,15 @@ class Move:
             raise Lost("the queue here was declared anew")
         refused = 0
         # A queue takes a run to be of one kind, by its flags; between two of them nobody else has a turn.
-        for _, some in groupby(messages, _is_persistent):
-            run = list(some)
+        ttl, now, is_trusted = queue.expiry.ttl_ms, self._here.now_ms(), self._kind.trusts_times
+        for run, age, unknown in runs(messages, ttl, now, is_trusted=is_trusted):
             flags = functools.reduce(or_, [message.flags for message in run])
-            outcome = queue.publish(run, flags, body_bytes(run))
+            queue.expiry.age_ms = age
+            try:
+                outcome = queue.publish(run, flags, body_bytes(run))
+            finally:
+                queue.expiry.age_ms = 0
+            self._row.ttl_anew += unknown
             if isinstance(outcome, Rejected):
                 refused += len(outcome.indexes)
         await self._here.commit()

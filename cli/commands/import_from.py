@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from burrowmq.cli import terms
 from burrowmq.cli.client import NodeClient, Refused, Unreachable, check_url
-from burrowmq.cli.equivalents import Finding, not_moved, taken
+from burrowmq.cli.equivalents import Finding, has_ttl, not_moved, taken
 from burrowmq.cli.errors import DATAERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
 from burrowmq.cli.invocation import Invocation
 
@@ -56,6 +56,7 @@ def import_from(invocation: Invocation) -> int:
         "queues": [{"vhost": q["vhost"], "name": q["name"]} for q in queues if not q["why_not"]],
         "keep": "keep" in invocation.flags,
         "no_publishers": "no-publishers" in invocation.flags,
+        "ttl_from_timestamp": "ttl-from-timestamp" in invocation.flags,
         "rate": rate,
     }
     try:
@@ -156,18 +157,27 @@ def _tell(invocation: Invocation, findings: list[Finding], queues: list[dict[str
         invocation.say(terms.compact(told))
         return OK
     _show_findings(invocation, findings)
-    rows = [[q["vhost"], q["name"], q["messages"], q["why_not"] or _becomes(q)] for q in queues]
+    has_times = "ttl-from-timestamp" in invocation.flags
+    rows = [
+        [q["vhost"], q["name"], q["messages"], q["why_not"] or _becomes(q, has_times=has_times)]
+        for q in queues
+    ]
     invocation.rows(["vhost", "queue", "there", "becomes"], rows)
     return OK
 
 
-def _becomes(queue: dict[str, Any]) -> str:
+def _becomes(queue: dict[str, Any], *, has_times: bool) -> str:
     """What --dry-run says of a queue that may go."""
     count = queue.get("consumers") or 0
-    if not count:
-        return "would be moved"
-    who = "its consumer has" if count == 1 else f"its {count} consumers have"
-    return f"would be moved when {who} stopped"
+    told = "would be moved"
+    if count:
+        who = "its consumer has" if count == 1 else f"its {count} consumers have"
+        told += f" when {who} stopped"
+    if has_ttl(queue):
+        told += (
+            ", its TTL goes on where a message has a time" if has_times else ", its TTL begins anew"
+        )
+    return told
 
 
 def _show_findings(invocation: Invocation, findings: list[Finding]) -> None:
@@ -211,6 +221,8 @@ def _state(row: dict[str, Any]) -> str:
     notes = [row["reason"]] if row["reason"] else []
     if row["maybe_twice"]:
         notes.append("messages that are alike may be here twice")
+    if row.get("ttl_anew"):  # a node that is older than this command does not say it
+        notes.append(f"the TTL of {row['ttl_anew']} began anew")
     return f"{row['state']}: {'; '.join(notes)}" if notes else str(row["state"])
 
 

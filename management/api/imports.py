@@ -31,6 +31,7 @@ async def start(call: Call) -> web.Response:
         queues=places,
         is_copy=body.get("keep") is True,
         is_quiet=body.get("no_publishers") is True,
+        trusts_times=body.get("ttl_from_timestamp") is True,
         rate=float(rate),
     )
     return reply(commands.imports.start(call.node, asked), 202)

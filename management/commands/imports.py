@@ -21,6 +21,7 @@ class Asked:
     queues: tuple[tuple[str, str], ...]
     is_copy: bool
     is_quiet: bool
+    trusts_times: bool
     rate: float
 
 
@@ -53,6 +54,7 @@ def start(node: RunningNode, asked: Asked) -> dict[str, object]:
         alarm=lambda: node.alarms.reason if node.alarms.active else "",
         opener=Opener(open_session=node.open_session, max_message_size=1 << 30),
         data_dir=node.config.data_dir,
+        now_ms=node.scheduler.wall_ms,
         run=int.from_bytes(node.entropy.token(7), "big") | 1 if before is None else before.run,
     )
     wish = Wish(
@@ -60,6 +62,7 @@ def start(node: RunningNode, asked: Asked) -> dict[str, object]:
         queues=asked.queues,
         is_copy=asked.is_copy,
         is_quiet=asked.is_quiet,
+        trusts_times=asked.trusts_times,
         rate=asked.rate,
     )
     job = Job(world, wish)

@@ -324,7 +324,7 @@ def test_a_batch_that_was_written_down_and_not_stored_is_not_taken_for_stored(
     journal.begin(50)
     if not is_copied:
         journal.move()
-    journal.intend(bytes(20 * SIZE), base=1)
+    journal.intend(bytes(20 * SIZE), [1])
     journal.close()
     row = two.rows()["q"]
     assert row["reason"] == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,30 @@ def test_a_certificate_that_nobody_trusts_is_said(two: Two, secured: SecureNode)
     eventually(lambda: "certificate verify failed" in shovels(two.ours)[0].get("reason", ""))
     eventually(lambda: two.ours.log_of_this_start().count("shovel_failed") >= 2)
     assert "secret" not in two.ours.log_of_this_start()
+
+
+@pytest.mark.parametrize(("words", "anew"), [((), 3), (("--ttl-from-timestamp",), 1)])
+def test_of_how_many_messages_the_ttl_began_anew_is_said(
+    two: Two, words: tuple[str, ...], anew: int
+) -> None:
+    """(That it goes on: tests/unit/broker/imports/test_move_power_cut.py.)"""
+    found = channel(two.there)
+    found.queue_declare("q", durable=True, arguments={"x-message-ttl": 86_400_000})
+    found.queue_declare("plain", durable=True)
+    found.tx_select()
+    stamp = int(time.time()) - 60
+    for headers, timestamp in (({"timestamp_in_ms": stamp * 1000}, None), (None, stamp), (None, None)):  # fmt: skip
+        mode = BasicProperties(delivery_mode=2, headers=headers, timestamp=timestamp)
+        for queue in ("q", "plain"):
+            found.basic_publish("", queue, b"x", mode)
+    found.tx_commit()
+    found.connection.close()
+    told = {line.split("\t")[1]: line for line in two.ctl("--dry-run", *words).stdout.splitlines() if "\t" in line}  # fmt: skip
+    becomes = "goes on where a message has a time" if words else "begins anew"
+    assert told["q"].endswith(f"would be moved, its TTL {becomes}")
+    assert told["plain"].endswith("would be moved")
+    report = two.ctl(*words).stdout
+    assert f"done: the TTL of {anew} began anew" in report
+    assert report.count("began anew") == 1
+    drained_of = {(p.headers or {}).get("timestamp_in_ms") or p.timestamp for _, p, _ in drained(two.ours, "q")}  # fmt: skip
+    assert drained_of == {stamp * 1000, stamp, None}, "properties are as they were"

@@ -135,6 +135,10 @@ class Node:
         """Do it at once."""
         return work()
 
+    def now_ms(self) -> int:
+        """The wall's clock."""
+        return self.scheduler.wall_ms()
+
     def move(self) -> None:
         """Move what is left there."""
         power, inbox = self._power, Inbox()
@@ -143,6 +147,7 @@ class Node:
         kind = Kind(
             is_copy=power.is_copy,
             is_quiet=power.is_quiet,
+            trusts_times=power.trusts_times,
             batch=power.batch,
             run=self._run,
             was_down=lambda: False,
@@ -186,6 +191,7 @@ class Power:
         is_quiet: bool = True,
         is_copy: bool = False,
         is_loaded: bool = False,
+        trusts_times: bool = False,
         **settings: Any,
     ) -> None:
         self.path = path
@@ -194,6 +200,7 @@ class Power:
         self.batch = batch
         self.is_quiet = is_quiet
         self.is_copy = is_copy
+        self.trusts_times = trusts_times
         self.is_loaded = is_loaded
         self.settings = Settings(**settings)
         self.disk = SimFileSystem(strict=False)

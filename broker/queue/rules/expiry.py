@@ -36,6 +36,7 @@ class Expiry:
         "_is_ended",
         "_levels",
         "_scheduler",
+        "age_ms",
         "due_ms",
         "timer",
         "ttl_ms",
@@ -56,6 +57,8 @@ class Expiry:
         self._dead_letters = dead_letters
         self._is_ended = False
         self.ttl_ms: int | None = None
+        self.age_ms = 0
+        """So much of their TTL have messages used up elsewhere that arrive just now (`broker.imports`)."""
         self.timer: Timer | None = None
         self.due_ms = 0
         """The deadline that the timer is set for, 0 when it is not."""
@@ -78,7 +81,7 @@ class Expiry:
         has_own = flags & PROP_EXPIRATION
         if ttl is None and not has_own:
             return None
-        now = self._scheduler.deadline_ms()
+        now = self._scheduler.deadline_ms() - self.age_ms
         if not has_own:
             assert ttl is not None
             return [now + ttl] * len(messages)

@@ -17,7 +17,8 @@ function State({row}) {
   const isCalm = ["done", "moving", "copying"].includes(row.state);
   return html`${isCalm ? row.state : html`<${Mark} text=${row.state} title="not moving anything now" />`}
     ${row.reason ? html` <span class="hint">${visible(row.reason)}</span>` : null}
-    ${row.maybe_twice ? html` <span class="hint">messages that are alike may be here twice</span>` : null}`;
+    ${row.maybe_twice ? html` <span class="hint">messages that are alike may be here twice</span>` : null}
+    ${row.ttl_anew ? html` <span class="hint">the TTL of ${row.ttl_anew} began anew</span>` : null}`;
 }
 
 const COLUMNS = [

@@ -72,12 +72,23 @@ class Life:
         """Do it at once."""
         return work()
 
+    def now_ms(self) -> int:
+        """The wall's clock."""
+        return self.bench.scheduler.wall_ms()
+
     def move(self, path: Path, left: list[Message]) -> None:
         """Move what is left there."""
         inbox = Inbox()
         journal = Journal(path, "/", "q", 1)
         journal.open()
-        kind = Kind(is_copy=False, is_quiet=True, batch=BATCH, run=self.run, was_down=lambda: False)
+        kind = Kind(
+            is_copy=False,
+            is_quiet=True,
+            trusts_times=False,
+            batch=BATCH,
+            run=self.run,
+            was_down=lambda: False,
+        )
         link: Any = There(left, inbox)
         try:
             move = Move(self, link, inbox, journal, Row("/", "q"), kind)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from burrowmq.protocol.codec import Message
+from burrowmq.protocol.codec import Message, join_address
 from burrowmq.protocol.constants import PERSISTENT
+from burrowmq.protocol.properties import Properties, build
 from tests.simulation.store_world import OPTIONS, WITH_LOG
+from tests.support.fake_scheduler import FakeScheduler
 from tests.support.import_bench import Node, Power
 from tests.support.messages import body_of, message
 
@@ -97,3 +99,21 @@ def test_messages_that_are_all_alike_are_counted(tmp_path: Path, seed: int) -> N
     left = [message(b"0:", persistent=True)] * 90
     power = Power(tmp_path / "journal", left, options=rng.choice((OPTIONS, WITH_LOG)))
     assert moved(power, rng, 4).drain() == [b"0:"] * 90
+
+
+def test_a_ttl_goes_on_where_it_is_known_how_much_was_used_up(tmp_path: Path) -> None:
+    """Ten seconds of a minute are used up; of the message without a time nobody knows, and it is said."""
+    now = FakeScheduler().wall_ms()
+    address = join_address(b"", b"q")
+    stamped = Properties(delivery_mode=2, headers={"timestamp_in_ms": now - 10_000})
+    left = [build(address, stamped, b"1:"), message(b"2:", persistent=True)]
+    power = Power(
+        tmp_path / "journal", left, options=OPTIONS, trusts_times=True, message_ttl_ms=60_000
+    )
+    node = power.start()
+    node.move()
+    assert power.row.ttl_anew == 1
+    node.scheduler.advance(49_999)
+    assert node.found.ready_count == 2
+    node.scheduler.advance(2)
+    assert numbers(node.drain()) == [2]
