@@ -153,7 +153,7 @@ class HotCodec:
     @property
     def buffered(self) -> int:
         """Octets kept for a frame or a publish that is not complete."""
-        return len(self._tail) + (len(self._large.raw) if self._large is not None else 0)
+        return len(self._tail) + (self._large.at if self._large is not None else 0)
 
     def feed(self, data: bytes) -> list[CodecEvent]:
         """Take octets; return the events that they complete. After a BadFrame everything is ignored."""
@@ -421,7 +421,7 @@ class HotCodec:
 
     def _finish(self, large: LargeContent, events: list[CodecEvent]) -> None:
         """The content that was under way is a message. What it is like, no later publish is compared with."""
-        raw, size, flags = bytes(large.raw), large.size, large.flags
+        raw, size, flags = large.whole(), large.size, large.flags
         message = Message(large.address, raw, size, flags, large.channel, large.largest)
         events.append(PublishRun(large.channel, large.address, flags, [message], size))
 

@@ -1,12 +1,14 @@
 """A content on its way in that is too large to be kept as octets and walked again at each read (interpreted).
 
-Its frames follow each other in the stream as they will lie in the message, so each octet is copied to where it stays.
+Its frames follow each other in the stream as they will lie in the message, so each octet is copied once, to where it
+stays: what a BytesIO has gathered it gives away without a copy.
 State: what has come of one content. A frame that is not the next of its body ends it: `take` says so, and the codec
 goes on as if it had not begun. Called by `protocol.codec._codec_py`; the compiled twin is _large_c.pxi.
 """
 
 from __future__ import annotations
 
+from io import BytesIO
 from struct import Struct
 from typing import Final
 
@@ -20,8 +22,8 @@ class LargeContent:
     """The frames of one content, as far as they have come: a header frame, then body frames."""
 
     __slots__ = (
-        "address", "channel", "flags", "frame_at", "frame_end", "frame_max", "largest", "left", "method", "raw",
-        "size", "used",
+        "_gathered", "address", "at", "channel", "flags", "frame_at", "frame_end", "frame_max", "largest", "left",
+        "method", "size", "used",
     )  # fmt: skip
 
     def __init__(
@@ -31,31 +33,34 @@ class LargeContent:
         self.method = method
         self.address = address
         self.channel = channel
-        self.raw = bytearray(frames)
+        self._gathered = BytesIO()
+        self._gathered.write(frames)
         self.size = size
         self.left = left
         self.flags = self.largest = self.frame_max = self.used = 0
-        self.frame_at = len(frames)
+        self.at = self.frame_at = len(frames)
         self.frame_end = 0
 
     def take(self, data: bytes, pos: int) -> bool:
         """Take octets from `pos` on, until the content is whole (`left` is 0); False when what comes is not of it."""
-        raw, size = self.raw, len(data)
+        gathered, view = self._gathered, memoryview(data)
         while self.left:
-            wanted = (self.frame_end or self.frame_at + 7) - len(raw)
-            part = min(wanted, size - pos)
-            raw += memoryview(data)[pos : pos + part]
-            pos += part
+            wanted = (self.frame_end or self.frame_at + 7) - self.at
+            part = view[pos : pos + wanted]
+            gathered.write(part)
+            pos += len(part)
+            self.at += len(part)
             self.used = pos
-            if part < wanted:
+            if len(part) < wanted:
                 break
-            frame_type, channel, length = _FRAME.unpack_from(raw, self.frame_at)
             if self.frame_end:
-                if raw[-1] != FRAME_END:
+                if data[pos - 1] != FRAME_END:
                     return False
-                self.left -= length
+                self.left -= self.frame_end - self.frame_at - 8
                 self.frame_at, self.frame_end = self.frame_end, 0
             else:
+                gathered.seek(self.frame_at)
+                frame_type, channel, length = _FRAME.unpack(gathered.read(7))
                 if frame_type != 3 or channel != self.channel:
                     return False
                 if not 0 < length <= min(self.left, self.frame_max):
@@ -64,12 +69,16 @@ class LargeContent:
                 self.frame_end = self.frame_at + 8 + length
         return True
 
+    def whole(self) -> bytes:
+        """The frames, when all have come."""
+        return self._gathered.getvalue()
+
     def unwind(self, events: list[CodecEvent]) -> bytes:
         """Append what has come as frames; the octets of the one that is under way."""
         events.append(Frame(1, self.channel, self.method))
-        raw, pos = self.raw, 0
+        raw, pos = self.whole(), 0
         while pos < self.frame_at:
             frame_type, channel, length = _FRAME.unpack_from(raw, pos)
-            events.append(Frame(frame_type, channel, bytes(raw[pos + 7 : pos + 7 + length])))
+            events.append(Frame(frame_type, channel, raw[pos + 7 : pos + 7 + length]))
             pos += 8 + length
-        return bytes(raw[pos:])
+        return raw[pos:]

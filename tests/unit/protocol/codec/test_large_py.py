@@ -28,7 +28,7 @@ def test_octets_are_taken_until_it_is_whole_and_no_more(step: int) -> None:
     while large.left:
         assert large.take(stream[at : at + step], 0)
         at += large.used
-    assert (bytes(large.raw), large.largest) == (HEAD + FIRST + SECOND, 608)
+    assert (bytes(large.whole()), large.largest) == (HEAD + FIRST + SECOND, 608)
     assert stream[at:] == b"what follows"
 
 
