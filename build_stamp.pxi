@@ -15,7 +15,6 @@ cdef extern from *:
 
 def _refuse_stale(str module, str file):
     """Raise RuntimeError when the module's source is there and is not what was compiled."""
-    import glob
     import os
     import zlib
 
@@ -25,7 +24,8 @@ def _refuse_stale(str module, str file):
     if BURROWMQ_SOURCE_CRC < 0 or not os.path.exists(source) or not os.path.exists(stamp):
         return
     crc = 0
-    for path in (stamp, *sorted(glob.glob(os.path.join(glob.escape(directory), "*.pxi"))), source):
+    parts = sorted(name for name in os.listdir(directory) if name.endswith(".pxi"))
+    for path in (stamp, *[os.path.join(directory, name) for name in parts], source):
         with open(path, "rb") as stream:
             crc = zlib.crc32(stream.read(), crc)
     if crc != BURROWMQ_SOURCE_CRC:

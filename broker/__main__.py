@@ -28,7 +28,8 @@ from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.config.errors import ConfigError
-from burrowmq.config.load import Loaded, load, parse_argv
+from burrowmq.config.given import Loaded
+from burrowmq.config.load import load, parse_argv
 from burrowmq.config.schema import LogConfig
 from burrowmq.storage.directory.recovery import definitions_bytes
 

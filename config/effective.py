@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from burrowmq.config.option import Option
-from burrowmq.config.sysctl import Setting
+from burrowmq.config.setting import Setting
 from burrowmq.records import NamedTuple
 
 HIDDEN = "(hidden)"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from burrowmq.config import units
-from burrowmq.config.sysctl import Setting
+from burrowmq.config.setting import Setting
 from burrowmq.config.units import Reader
 from burrowmq.records import dataclass
 

@@ -12,26 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from burrowmq.config import compose, environment
-from burrowmq.config.effective import Effective
-from burrowmq.config.errors import ConfigError
+from burrowmq.config import environment
+from burrowmq.config.given import Loaded, made_of
 from burrowmq.config.reading import Reading
-from burrowmq.config.schema import NodeConfig
-from burrowmq.config.sysctl import Setting
+from burrowmq.config.sources import Sources
 from burrowmq.records import dataclass
-
-COMMAND_LINE = "--set"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """A usable configuration, what the operator should hear about it, and where each value comes from."""
-
-    config: NodeConfig
-    warnings: tuple[str, ...]
-    files: tuple[str, ...] = ()
-    effective: tuple[Effective, ...] = ()
-    pid_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +76,10 @@ def load(
     """
     reading = Reading()
     found = environment.gather(environ, path or environ.get("RABBITMQ_CONFIG_FILE"))
+    sources = Sources(reading, found)
     path = path or found.values.get("RABBITMQ_CONFIG_FILE") or None
     if path is not None:
-        reading.read_files(path, found)
-    reading.read_beside(path, found)
-    reading.read_environment(found)
-    for key, value in overrides:
-        reading.take(Setting(key, value, COMMAND_LINE, 0))
-    if data_dir is not None:
-        reading.take(Setting("data_dir", data_dir, "--data-dir", 0))
-    reading.overrule()
-    config = compose.node_config(reading.values, found.values)
-    if not reading.problems:
-        reading.try_tls(config)
-    if reading.problems:
-        raise ConfigError(tuple(reading.problems))
-    return Loaded(
-        config=config,
-        warnings=tuple(reading.warnings),
-        files=tuple(reading.files),
-        effective=reading.effective(),
-        pid_file=found.values.get("RABBITMQ_PID_FILE") or None,
-    )
+        sources.read_files(path)
+    sources.read_beside(path)
+    sources.read_environment()
+    return made_of(reading, overrides, data_dir, found.values)

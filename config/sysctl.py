@@ -1,7 +1,7 @@
 """The `a.b.c = value` format of rabbitmq.conf: text -> settings in order, and the lines that do not parse.
 
 `#` starts a comment, blank lines are free, there are no sections. A value may be put in single quotes when it
-holds a `#` or outer spaces. `include FILE` stands for the lines of another file. Called by `reading` for each file;
+holds a `#` or outer spaces. `include FILE` stands for the lines of another file. Called by `sources` for each file;
 no state.
 
 Invariant: every line of the input is a comment, a setting or a problem. Source: cuttlefish's conf grammar.
@@ -12,18 +12,10 @@ from __future__ import annotations
 import re
 
 from burrowmq.config.errors import Problem
+from burrowmq.config.setting import Setting
 from burrowmq.records import NamedTuple
 
 _KEY = re.compile(r"[A-Za-z0-9_\-@/\\]+(\.[A-Za-z0-9_\-@/\\]+)*\Z")
-
-
-class Setting(NamedTuple):
-    """One `key = value`, with where it was written; line 0 when the source has no lines."""
-
-    key: str
-    value: str
-    source: str
-    line: int
 
 
 class Include(NamedTuple):

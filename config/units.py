@@ -11,7 +11,6 @@ Source: rabbitmq-server, deps/rabbit/priv/schema/rabbit.schema and cuttlefish's 
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -202,6 +201,8 @@ def port(value: str) -> int:
 
 def host(value: str) -> str:
     """Return an IP address (IPv6 with or without brackets) or a host name."""
+    import ipaddress  # noqa: PLC0415 - an embedded broker is given no address
+
     bare = value[1:-1] if value.startswith("[") and value.endswith("]") else value
     try:
         return str(ipaddress.ip_address(bare))

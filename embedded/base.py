@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from burrowmq.embedded.clock import Hands
 from burrowmq.embedded.directory import Directory
@@ -21,6 +20,13 @@ STOPPED = "the broker does not run any more: it was stopped, and is to be made a
 OTHER_PROCESS = (
     "the broker is in the process that started it; here, in a child that was forked, there is none"
 )
+
+
+def _quoted(part: str) -> str:
+    """As a part of an address."""
+    from urllib.parse import quote  # noqa: PLC0415 - who needs the address has a client that has loaded it
+
+    return quote(part, safe="")
 
 
 class BaseBroker:
@@ -74,8 +80,7 @@ class BaseBroker:
 
     def url_of(self, vhost: str) -> str:
         """Address of a virtual host. Raises BrokerError while it does not run."""
-        user, password = quote(self.user, safe=""), quote(self.password, safe="")
-        return f"amqp://{user}:{password}@{HOST}:{self.port}/{quote(vhost, safe='')}"
+        return f"amqp://{self._login()}@{HOST}:{self.port}/{_quoted(vhost)}"
 
     @property
     def management_url(self) -> str:
@@ -83,8 +88,10 @@ class BaseBroker:
         self._check_running()
         if not self._settings.has_api:
             raise BrokerError("the broker has no HTTP API: make it with management=True")
-        user, password = quote(self.user, safe=""), quote(self.password, safe="")
-        return f"http://{user}:{password}@{HOST}:{self._settings.api_port}"
+        return f"http://{self._login()}@{HOST}:{self._settings.api_port}"
+
+    def _login(self) -> str:
+        return f"{_quoted(self.user)}:{_quoted(self.password)}"
 
     @property
     def is_running(self) -> bool:

@@ -10,13 +10,12 @@ any temporary file does.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.storage.files.filesystem import remove_tree
 
-IN_MEMORY = "/dev/shm"  # noqa: S108 - not a name in it: mkdtemp makes one
+IN_MEMORY = "/dev/shm"  # noqa: S108 - not a name in it: each broker makes one that nobody can foresee
 OWN: weakref.WeakSet[Directory] = weakref.WeakSet()
 """Those of this process that are to go."""
 
@@ -28,9 +27,10 @@ class Directory:
         self.is_own = path is None
         """Whether it goes with the broker."""
         if path is None:
-            within = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else None
             try:
-                path = tempfile.mkdtemp(prefix="burrowmq-", dir=within)
+                within = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else _temporary()
+                path = f"{within}/burrowmq-{os.urandom(8).hex()}"
+                os.mkdir(path, 0o700)
             except OSError as error:
                 raise BrokerError(f"no directory can be made for the broker: {error}") from error
         self.path = os.path.abspath(os.fspath(path))
@@ -48,4 +48,11 @@ class Directory:
 
 def _remove(path: str, pid: int) -> None:
     if pid == os.getpid():
-        shutil.rmtree(path, ignore_errors=True)
+        remove_tree(path, is_lenient=True)
+
+
+def _temporary() -> str:
+    """Where temporary files go. Raises OSError."""
+    import tempfile  # noqa: PLC0415 - for systems without memory that is a directory
+
+    return tempfile.gettempdir()

@@ -7,13 +7,12 @@ state. Raises: BrokerError with every key that is wrong.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from burrowmq.config.errors import ConfigError
-from burrowmq.config.load import Loaded, load
+from burrowmq.config.given import Loaded, given
 from burrowmq.config.units import Endpoint
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.records import NamedTuple
@@ -86,11 +85,11 @@ def settings(
             raise BrokerError(f"{key}: an embedded broker has no metrics and no log")
     texts = {key: _text(value) for key, value in keys.items()}
     user = texts.get("default_user", "embedded")
-    password = texts.get("default_pass", secrets.token_urlsafe(16))
+    password = texts.get("default_pass", os.urandom(16).hex())
     where = os.fspath(data_dir)
     own = OWN | {"default_user": user, "default_pass": password}
     try:
-        checked = load(None, {}, [*(own | texts).items()], where)
+        checked = given([*(own | texts).items()], where)
     except ConfigError as error:
         raise BrokerError("; ".join(str(each) for each in error.problems)) from error
     return Settings(where, port, user, password, checked, {}, has_api)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.definitions.document import ImportRefused
@@ -81,7 +80,8 @@ class NodeShovels:
         """Read those of the configuration, which the start then begins. Raises: ImportRefused."""
         where = f"static_shovels, {path}"
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
             document = json_document.parse(text)
         except OSError as error:
             raise ImportRefused(f"{where}: {error.strerror}") from error

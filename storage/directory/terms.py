@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import errno
 import json
-import secrets
+import os
 import struct
 import zlib
-from pathlib import PurePosixPath
 from typing import cast
 
 from burrowmq.records import dataclass
@@ -43,6 +42,10 @@ FORMAT = 3
 `takeover`. 2 has no commit log."""
 FILE_SIZE_KEY = "msg_store_file_size_limit"
 ENTRY_COUNT_KEY = "queue_index_segment_entry_count"
+
+
+def _new_identity() -> bytes:
+    return os.urandom(_IDENTITY_BYTES)
 
 
 def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
@@ -107,7 +110,7 @@ def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions)
             raise StoreRefused(f"{data_dir} has a store but no {STORE_FILE}: restore that file")
         filesystem.mkdir(data_dir)
         _hold_on_to(filesystem, data_dir)
-        recorded = RecordedStore(path, secrets.token_bytes(_IDENTITY_BYTES), limits)
+        recorded = RecordedStore(path, _new_identity(), limits)
         reserve_segments(filesystem, recorded)
         return recorded
     recorded = read_recorded(filesystem, data_dir)
@@ -121,9 +124,11 @@ def _hold_on_to(filesystem: FileSystem, data_dir: str) -> None:
 
     One that may not be read, or is of a file system that cannot be written, is none that was made just now.
     """
-    for parent in PurePosixPath(data_dir).parents:
+    parent = data_dir
+    while parent not in ("", ".", "/"):
+        parent = os.path.dirname(parent.rstrip("/"))
         try:
-            filesystem.fsync_dir(str(parent))
+            filesystem.fsync_dir(parent or ".")
         except OSError as error:
             if error.errno not in _NOT_OURS:
                 raise

@@ -20,7 +20,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -346,6 +345,28 @@ class OsFile:
         self.close()
 
 
+def remove_tree(path: str, *, is_lenient: bool = False) -> None:
+    """Remove a directory and what is in it; follows no link. Leniently: goes on after an error. Raises OSError."""
+
+    def failed(error: OSError) -> None:
+        if not is_lenient:
+            raise error
+
+    def remove(call: Callable[[str], None], each: str) -> None:
+        try:
+            call(each)
+        except OSError as error:
+            failed(error)
+
+    for folder, directories, files in os.walk(path, topdown=False, onerror=failed):
+        for name in files:
+            remove(os.unlink, os.path.join(folder, name))
+        for name in directories:
+            each = os.path.join(folder, name)
+            remove(os.unlink if os.path.islink(each) else os.rmdir, each)
+    remove(os.rmdir, path)
+
+
 def sync_in_order(
     filesystem: FileSystem, files: Sequence[File], directories: Sequence[str]
 ) -> list[tuple[File | str, OSError]]:
@@ -541,7 +562,7 @@ class OsFileSystem:
         """Remove a directory and what is in it."""
         with Naming("rmtree", path):
             if os.path.isdir(path):
-                shutil.rmtree(path)
+                remove_tree(path)
 
     def exists(self, path: str) -> bool:
         """Tell whether something is there."""

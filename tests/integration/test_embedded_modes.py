@@ -276,8 +276,8 @@ with Broker() as broker:
     with broker.vhost("v"):
         pass
 absent = (
-    "aiohttp", "structlog", "importlib.metadata", "email", "http", "multiprocessing", "pytest", "unittest",
-    "burrowmq.management", "burrowmq.cli", "burrowmq.cluster", "burrowmq.offline", "burrowmq.protocol.client",
+    "aiohttp", "structlog", "importlib.metadata", "glob", "pathlib", "random", "shutil", "tempfile", "email", "http", "multiprocessing", "pytest", "unittest",
+    "burrowmq.config.environment", "burrowmq.config.sources", "burrowmq.management", "burrowmq.cli", "burrowmq.cluster", "burrowmq.offline", "burrowmq.protocol.client",
     "burrowmq.broker.imports", "burrowmq.broker.shovel.", "burrowmq.broker.link",
     "burrowmq.broker.node.turn_check", "burrowmq.broker.sockets.tls_socket",
     "burrowmq.storage.queue.v1", "burrowmq.storage.queue.walk",

@@ -14,11 +14,9 @@ import asyncio
 import heapq
 import itertools
 import random
-import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any, cast
 
 from burrowmq.broker.node import options as node_options
@@ -213,6 +211,7 @@ class Machine:
     def running(self) -> Iterator[None]:
         """The store's and the broker's modules see the machine's threads and clock, and its small limits."""
         original, reserved, margin = node_options.store, terms._RESERVED, context.SEGMENT_MARGIN
+        new_identity = terms._new_identity
         usual = [(module, name, getattr(module, name)) for module, name, _ in SCALED]
 
         def small(
@@ -229,7 +228,7 @@ class Machine:
             return replace(original(config, open_files, has_ballast=has_ballast), **changed)
 
         node_options.store = small
-        terms.secrets = SimpleNamespace(token_bytes=lambda size: self.starts.to_bytes(size, "big"))
+        terms._new_identity = lambda: self.starts.to_bytes(16, "big")
         terms._RESERVED = self.limits.reserved_segments
         context.SEGMENT_MARGIN = self.limits.reserved_segments // 2
         for module, name, value in SCALED if self.limits.is_scaled else ():
@@ -239,7 +238,7 @@ class Machine:
                 yield
         finally:
             node_options.store = original
-            terms.secrets = secrets
+            terms._new_identity = new_identity
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
             for module, name, value in usual:
                 setattr(module, name, value)

@@ -13,7 +13,7 @@ import pytest
 from burrowmq.config.idle import AGREES, IDLE
 from burrowmq.config.known import agrees, why_idle, why_not_here
 from burrowmq.config.reading import Reading
-from burrowmq.config.sysctl import Setting
+from burrowmq.config.setting import Setting
 
 KEYS = Path(__file__).resolve().parents[2] / "data" / "config" / "rabbitmq-keys.txt"
 VALUES = {

@@ -1,4 +1,7 @@
-"""burrowmq.config.reading: files beside and within files, what is no file of ours, values that cannot be used."""
+"""Files beside and within files, what is no file of ours, values that cannot be used.
+
+Covers: config/reading.py, config/sources.py
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from burrowmq.config import reading
+from burrowmq.config import sources
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import load
 
@@ -49,7 +52,7 @@ def test_what_cannot_be_included_names_the_line(
     for number in range(3):
         (tmp_path / f"{number}.inc").write_text("heartbeat = x\n")
     file.write_text("include *.inc\n")
-    monkeypatch.setattr(reading, "FILES_MAX", 2)
+    monkeypatch.setattr(sources, "FILES_MAX", 2)
     assert problems(file)[0] == f"{file}:1: include: there are more than 2 files"
 
 
@@ -101,7 +104,7 @@ def test_encrypted_values_are_refused_and_placeholders_named(tmp_path: Path) -> 
 
 
 def test_a_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "FILE_SIZE_MAX", 10)
+    monkeypatch.setattr(sources, "FILE_SIZE_MAX", 10)
     file = tmp_path / "a.conf"
     file.write_text("heartbeat = 3\n")
     assert problems(file) == [f"{file}: is longer than 10 characters"]

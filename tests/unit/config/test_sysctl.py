@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.config import sysctl
-from burrowmq.config.sysctl import Setting
+from burrowmq.config.setting import Setting
 
 
 def test_settings_come_in_order_with_their_lines() -> None:

@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.files import filesystem as filesystem_module
-from burrowmq.storage.files.filesystem import FileSystem, OsFile, OsFileSystem, compiled_calls
+from burrowmq.storage.files.filesystem import (
+    FileSystem,
+    OsFile,
+    OsFileSystem,
+    compiled_calls,
+    remove_tree,
+)
 from tests.support.sim_filesystem import SimFileSystem
 
 
@@ -88,6 +94,50 @@ def test_names(disk: tuple[FileSystem, str]) -> None:
     filesystem.rmtree(f"{directory}/sub")
     assert filesystem.listdir(directory) == []
     assert filesystem.disk_free(directory) > 0
+
+
+def grown(path: Path) -> Path:
+    """A tree with files, folders, and links to what is outside."""
+    (outside := path / "outside").mkdir()
+    (outside / "kept").write_bytes(b"x")
+    root = path / "root"
+    for folder in ("a/b", "c", "d"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "file").write_bytes(b"x")
+    (root / "c" / "folder").symlink_to(outside)
+    (root / "c" / "nowhere").symlink_to(path / "nothing")
+    return root
+
+
+def test_a_tree_goes_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
+    root = grown(tmp_path)
+    remove_tree(str(root))
+    assert not root.exists()
+    assert (tmp_path / "outside" / "kept").read_bytes() == b"x"
+    with pytest.raises(FileNotFoundError):
+        remove_tree(str(root))
+    remove_tree(str(root), is_lenient=True)
+
+
+def test_a_tree_of_which_a_part_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = grown(tmp_path)
+    unlink = os.unlink
+
+    def refuse(path: str) -> None:
+        if path.endswith("c/file"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(PermissionError):
+        remove_tree(str(root))
+    remove_tree(str(root), is_lenient=True)
+    assert [each for each in root.rglob("*") if not each.is_dir()] == [root / "c" / "file"]
+    monkeypatch.undo()
+    remove_tree(str(root))
+    assert not root.exists()
 
 
 @pytest.mark.parametrize(
