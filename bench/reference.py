@@ -17,7 +17,7 @@ from bench.peers import PEERS
 from bench.peers.burrowmq import BurrowMQ
 from bench.results import Results
 
-_ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 PEER = "burrowmq-ref"
 _TOUCHED_BYTES = 1 << 30
 _USUAL = ["publish-16", "publish-1k", "1p1c", "confirms-1k", "fanout", "lazy-1000"]
@@ -30,15 +30,16 @@ def _run(command: list[str], directory: Path) -> None:
 
 
 @contextmanager
-def _worktree(commit: str) -> Iterator[Path]:
+def worktree(commit: str) -> Iterator[Path]:
+    """A checkout of a commit, with its compiled modules. Raises ValueError."""
     with tempfile.TemporaryDirectory(prefix="burrowmq-ref-") as parent:
         path = Path(parent) / "checkout"
-        _run(["git", "worktree", "add", "--detach", str(path), commit], _ROOT)
+        _run(["git", "worktree", "add", "--detach", str(path), commit], ROOT)
         try:
             _run([sys.executable, "setup.py", "build_ext", "--inplace"], path)
             yield path
         finally:
-            _run(["git", "worktree", "remove", "--force", str(path)], _ROOT)
+            _run(["git", "worktree", "remove", "--force", str(path)], ROOT)
 
 
 def _only(results: Results, peer: str) -> Results:
@@ -49,7 +50,7 @@ def _only(results: Results, peer: str) -> Results:
 def measure(commit: str, only: list[str], rounds: int) -> tuple[Results, Results]:
     """Results of `commit` and of this checkout, from one interleaved run of the load scenarios."""
     chosen = runner.select(only or _USUAL, is_full=False)
-    with _worktree(commit) as path:
+    with worktree(commit) as path:
         PEERS[PEER] = BurrowMQ(is_interpreted=False, name=PEER, root=path)
         try:
             peers = ("burrowmq", PEER)
