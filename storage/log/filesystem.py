@@ -153,7 +153,7 @@ class LogFileSystem:
     def _prepare_name(self, path: str) -> None:
         """An own file is about to be made: nothing that the log says of an earlier one may meet it."""
         self.groups.settle_rename(path)
-        is_known = self.groups.forget(path)
+        is_known = self.groups.forget(path) or self.groups.is_forgetting(path)
         if path in self._own.renamed:
             self.base.fsync_dir(path.rpartition("/")[0])
             self.groups.note(Kind.OWN_FORGET, path)

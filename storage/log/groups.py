@@ -44,6 +44,7 @@ class Groups:
         self.own = OwnFiles()
         self.changed: dict[str, None] = {}  # directories with names that only the disk has
         self._records: list[bytes] = []
+        self._forgetting: set[str] = set()  # own files of which this is not durable yet
 
     # -- what files tell ------------------------------------------------------------------------------------------
 
@@ -51,6 +52,8 @@ class Groups:
         """Something changed that the next group says."""
         record = pack_record(self._log.seed, kind, path[len(self.root) :], offset, data)
         self._records.append(record)
+        if kind is Kind.OWN_FORGET:
+            self._forgetting.add(path)
         written = len(data) if kind is Kind.WRITE else 0
         self.small.note_changed(path.rpartition("/")[0], written)
 
@@ -69,6 +72,10 @@ class Groups:
         if is_told:
             self.note(Kind.OWN_FORGET, path)
         return is_told
+
+    def is_forgetting(self, path: str) -> bool:
+        """Whether a start may still write to this name what the log said of a file that had it."""
+        return path in self._forgetting
 
     # -- renames --------------------------------------------------------------------------------------------------
 
@@ -117,8 +124,7 @@ class Groups:
         payload = self._payload()
         if payload and self._log.takes_through(len(payload)):
             self._write_through(payload)
-            return
-        if payload:
+        elif payload:
             self._write(payload)
         if not self._log.is_durable:
             try:
@@ -126,6 +132,7 @@ class Groups:
             except OSError:
                 self._log.spoil()
                 self.begin_generation()
+        self._forgetting.clear()
 
     def _payload(self) -> bytes:
         """Give the records of the next group. Raises OSError."""
@@ -204,6 +211,7 @@ class Groups:
                 raise
             self._log.begin(chain(self.small.snapshot(), carried))
         self._records = []
+        self._forgetting.clear()
         self.own.begin(waiting)
         for directory in directories:
             self.changed.pop(directory, None)

@@ -50,8 +50,9 @@ def test_what_a_killed_process_wrote_is_synced_in_place() -> None:
     file = filesystem.open(f"{QUEUE}/0.qi")
     file.pwrite(b"more", 508)
     synced(filesystem, file)
-    content = base.cut(random.Random(3)).content(f"{QUEUE}/0.qi")
-    assert content[500:] == b"unsyncedmore"
+    for seed in range(8):
+        content = base.cut(random.Random(seed)).content(f"{QUEUE}/0.qi")
+        assert content[500:] == b"unsyncedmore"
     filesystem.settle()
     before = calls(base)
     file.pwrite(b"little", 512)
@@ -75,6 +76,55 @@ def test_a_queue_that_a_killed_process_removed_does_not_come_back_with_the_power
     filesystem.distrust()
     assert filesystem.sync_all([], [QUEUES]) == []
     assert not any(killed.cut(random.Random(seed)).exists(QUEUE) for seed in range(20))
+
+
+def test_a_directory_that_was_removed_stays_away_when_the_log_says_it_no_more() -> None:
+    base = MachineDisk()
+    base.mkdir(QUEUES)
+    for path in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
+        base.fsync_dir(path)
+    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    moved_out(filesystem)
+    filesystem.fsync_dir(QUEUE)
+    base.fsync_dir(QUEUES)
+    filesystem.rmtree(QUEUE)
+    filesystem.groups.begin_generation()
+    for seed in range(20):
+        assert not mounted(base.cut(random.Random(seed)))[0].exists(QUEUE)
+
+
+def test_what_was_synced_in_place_is_not_written_over_with_what_the_log_had() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    file.pwrite(b"older", 500)
+    synced(filesystem, file)  # into the log
+    file.pwrite(b"newer" * 10_000, 500)
+    synced(filesystem, file)  # in place
+    for seed in range(8):
+        found = mounted(base.cut(random.Random(seed)))[0].read_file(file.path)
+        assert found == b"x" * 500 + b"newer" * 10_000
+
+
+@pytest.mark.parametrize("is_synced_alone", [False, True])
+def test_what_the_log_had_of_a_removed_file_is_not_written_to_the_next_of_its_name(
+    is_synced_alone: bool,
+) -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    file.pwrite(b"older", 0)
+    synced(filesystem, file)  # into the log
+    filesystem.unlink(file.path)
+    again = filesystem.create(file.path)
+    again.pwrite(b"the next one", 0)
+    if is_synced_alone:
+        again.fdatasync()
+        base.fsync_dir(QUEUE)  # as by chance: the log is not told
+    else:
+        synced(filesystem, again)
+        assert filesystem.sync_all([], [QUEUE]) == []
+    for seed in range(8):
+        found = mounted(base.cut(random.Random(seed)))[0].read_file(file.path)
+        assert found == b"the next one"
 
 
 def test_a_generation_ends_with_what_is_overdue() -> None:
