@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.directory.recovery import definitions_bytes
-from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat
+from burrowmq.storage.directory.terms import read_recorded
+from burrowmq.storage.errors import LimitChanged, StorageError, StoreRefused, UnknownFormat
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.loop.staged_commit import Ack, Append, Open
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
 from tests.simulation.store_world import make_message, read_all
-from tests.support.disk_side import DiskSide, messages
+from tests.support.disk_side import LARGE, DiskSide, messages
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
 from tests.unit.storage.test_engine import engine_on, publish, unopened
@@ -276,6 +277,72 @@ def test_the_first_start_of_all_comes_after_no_unclean_stop() -> None:
     filesystem, rows = filled()
     killed = unopened(filesystem.process_killed(), rows, segment_entry_count=COUNT)
     assert not killed.recover().clean
+
+
+def test_each_start_after_a_crash_has_segment_numbers_of_its_own() -> None:
+    """A power cut may take the ack of an entry back that names one, though its file is long gone."""
+    side = DiskSide()
+    side.open()
+    side.append(0, 1, LARGE)
+    for count in range(1, 4):
+        ceiling = read_recorded(side.filesystem, "/data").ceiling
+        side.ack(0, count)
+        side.jobs.idle()
+        side = DiskSide(side.filesystem.process_killed())
+        assert read_recorded(side.filesystem, "/data").ceiling > ceiling
+        side.take_up()
+        side.append(100_000 * count, 1, LARGE)
+        assert side.vhost().persistent.next_segment_no > ceiling
+
+
+def test_numbers_that_a_crash_may_have_used_are_not_used_after_a_clean_stop_either() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 1, LARGE)
+    side = DiskSide(side.filesystem.process_killed())
+    first = side.vhost().persistent.next_segment_no
+    side.jobs.close({})
+    again = DiskSide(side.filesystem)
+    assert again.report.clean
+    assert again.vhost().persistent.next_segment_no >= first > 1
+
+
+def test_a_store_that_cannot_move_out_of_its_log_keeps_it() -> None:
+    side = DiskSide(has_log=True)
+    side.open()
+    side.append(0, 3)
+    disk = side.filesystem.process_killed()
+    disk.fail("mkdir", errno.EIO, path_part="/queues/", times=50)
+    with pytest.raises((StorageError, OSError)):
+        DiskSide(disk, has_log=False)
+    disk.heal()
+    for has_log in (True, False):
+        side = DiskSide(disk.process_killed(), has_log=has_log)
+        side.take_up()
+        assert side.read() == [0, 1, 2]
+
+
+def test_a_log_that_a_cut_off_start_left_is_not_read_again() -> None:
+    side = DiskSide(has_log=True)
+    side.open()
+    side.append(0, 3)
+    disk = side.filesystem.process_killed()
+    for _ in range(3):  # each begins a younger generation
+        disk = DiskSide(disk, has_log=True).filesystem.process_killed()
+    left = {path: disk.content(path) for path in disk.paths() if "/commit_log/" in path}
+    side = DiskSide(disk, has_log=False)
+    side.take_up()
+    side.ack(0, 1)
+    side.jobs.idle()
+    disk = disk.process_killed()
+    disk.mkdir("/data/commit_log")
+    for path, content in left.items():
+        disk.create(path).pwrite(content, 0)
+    for _ in range(2):
+        side = DiskSide(disk, has_log=True)
+        side.take_up()
+        assert side.read() == [2]
+        disk = disk.process_killed()
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -35,6 +35,18 @@ def test_a_queue_that_the_same_commit_opens_again_is_deleted_before_its_new_defi
     assert not side.paths(".qi"), "else a power cut would leave the old messages to the new queue"
 
 
+def test_all_levels_of_a_queue_that_is_declared_again_go_before_its_new_definition() -> None:
+    side = DiskSide()
+    side.open()
+    side.commit(Open(2, QueueNames("/", "q", 1), True))
+    for queue_id in (1, 2):
+        side.append(0, 3, queue_id=queue_id)
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    with pytest.raises(Exception, match="EIO"):
+        side.commit(Delete(1), Delete(2), Open(3, Q, True), definitions=[("queue", "q", {"id": 2})])
+    assert not side.paths(".qi")
+
+
 def test_what_a_start_found_without_a_definition_goes_before_a_definition_that_may_have_its_name() -> (
     None
 ):

@@ -52,6 +52,42 @@ def test_after_a_failed_sync_the_commit_is_written_elsewhere() -> None:
     assert side.read() == list(range(6))
 
 
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_what_was_written_elsewhere_is_durable(size: int) -> None:
+    side = side_with_queue()
+    side.filesystem.reverts = True
+    side.filesystem.fail("fdatasync", errno.EIO)
+    side.append(0, 4, size)
+    assert side.writer.counters.rescues == 1
+    for seed in range(8):
+        found = DiskSide(side.filesystem.cut(random.Random(seed)))
+        found.take_up()
+        assert found.read() == [0, 1, 2, 3]
+
+
+def test_a_segment_that_fails_as_it_is_full_is_written_elsewhere() -> None:
+    side = side_with_queue(segment_size_limit=3 * LARGE)
+    side.commit(Append(1, 0, list(messages(0, 2, LARGE)), None), sync=False)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part=".seg")
+    side.append(2, 4, LARGE)
+    assert side.writer.counters.rescues == 1
+    assert side.read() == list(range(6))
+    for seed in range(8):
+        found = DiskSide(side.filesystem.cut(random.Random(seed)), segment_size_limit=3 * LARGE)
+        found.take_up()
+        assert found.read() == list(range(6))
+
+
+def test_a_shared_store_whose_sync_fails_twice_ends_the_store_and_refuses_no_queue() -> None:
+    side = side_with_queue()
+    side.append(0, 1, LARGE)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part="0.g0.seg")
+    side.filesystem.fail("fdatasync", errno.EIO, nth=2, path_part="1.g0.seg")  # not of its header
+    with pytest.raises(SyncFailed, match="after writing elsewhere again"):
+        side.append(1, 2, LARGE)
+    assert not side.writer.refusals
+
+
 def test_a_second_failed_sync_ends_the_store() -> None:
     side = side_with_queue()
     side.filesystem.fail("fdatasync", errno.EIO, times=50)

@@ -6,6 +6,8 @@ import errno
 
 import pytest
 
+from burrowmq.storage.directory import context, terms
+from burrowmq.storage.directory.terms import read_recorded
 from burrowmq.storage.disk.shared_work import SharedWork
 from burrowmq.storage.errors import DiskFull
 from burrowmq.storage.types import PERSISTENT
@@ -32,6 +34,20 @@ def test_a_message_of_several_queues_is_appended_once_and_referred_to_for_each()
     assert [store.refs_of(message.handle) for message in made] == [4, 4, 4]
     assert store.stats()["appended_messages"] == 3
     assert shared.vhosts() == [], "nothing is left for the next commit"
+
+
+def test_no_segment_number_is_used_that_a_start_would_use_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(terms, "_RESERVED", 6)
+    monkeypatch.setattr(context, "SEGMENT_MARGIN", 3)
+    side = DiskSide(segment_size_limit=2 * LARGE)
+    side.open()
+    for first in range(0, 30, 2):
+        side.append(first, 2, LARGE)
+        next_segment_no = side.vhost().persistent.next_segment_no
+        assert next_segment_no <= read_recorded(side.filesystem, "/data").ceiling
+    assert next_segment_no > 6
 
 
 def test_small_messages_stay_with_their_queue() -> None:

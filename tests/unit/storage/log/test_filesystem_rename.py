@@ -105,3 +105,12 @@ def test_what_one_rename_has_left_is_seen_to_before_the_next() -> None:
     assert _found(base) == {b"x" * 500 + b"acked" * 10}
     assert mounted(base.cut(random.Random(1)))[0].read_file(f"{QUEUE}/1.idx") == b"other anew"
     synced(filesystem, file)
+
+
+def test_a_rename_that_a_killed_process_had_noted_and_not_made_is_made_by_the_next_start() -> None:
+    filesystem, base, _ = _behind()
+    base.fsync_dir(QUEUE)
+    filesystem.groups.note_rename(f"{QUEUE}/0.idx.tmp", f"{QUEUE}/0.idx")
+    assert _found(base) == {b"anew"}
+    again, _ = mounted(base.process_killed())
+    assert again.listdir(QUEUE) == ["0.idx"]

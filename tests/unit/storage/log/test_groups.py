@@ -9,7 +9,10 @@ from typing import cast
 import pytest
 
 from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.log.mount import mount
+from burrowmq.storage.log.records import GROUP_SIZE
 from tests.support.mounted_log import (
+    IDENTITY,
     OPTIONS,
     QUEUE,
     QUEUES,
@@ -106,3 +109,17 @@ def test_a_write_through_that_finds_no_room_is_not_tried_again_in_that_file() ->
     synced(filesystem, file)
     assert base.resynced == []
     assert mounted(base.cut(random.Random(3)))[0].read_file(f"{QUEUE}/a") == b"data"
+
+
+def test_a_group_that_the_power_tore_ends_the_log_where_no_sync_came_behind_it() -> None:
+    """Groups behind it were not durable either, and none of them may say that it was."""
+    filesystem, base = mounted()
+    torn_at = len(base.content("/data/commit_log/0.log").rstrip(b"\0")) + GROUP_SIZE + 2
+    for name in "ab":
+        made(filesystem, f"{QUEUES}/{name}/0.qi")
+        filesystem.write_noted()
+    killed = base.process_killed()
+    killed.damage("/data/commit_log/0.log", torn_at, b"\0\0\0\0")
+    again, damaged = mount(killed, "/data", IDENTITY, OPTIONS, is_new=False)
+    assert damaged == []
+    assert again.listdir(QUEUES) == []
