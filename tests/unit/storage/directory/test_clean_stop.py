@@ -106,6 +106,34 @@ def test_what_the_terms_speak_of_is_durable_before_them(version: int) -> None:
         assert again.read() == list(range(8))
 
 
+def test_a_name_file_that_a_stop_makes_anew_is_durable() -> None:
+    side = stopped()
+    (path,) = side.paths(".queue_name")
+    named = side.filesystem.content(path)
+    side.filesystem.unlink(path)
+    side.filesystem.fsync_dir(path.rpartition("/")[0])
+    again = started(side)
+    again.jobs.close({1: (40, 25)})
+    for seed in range(12):
+        assert again.filesystem.cut(random.Random(seed)).content(path) == named
+
+
+def test_acks_after_a_stop_are_younger_than_those_before() -> None:
+    side = DiskSide(**OPTIONS)
+    side.open()
+    side.append(0, 8)
+    for seq in range(3):
+        side.ack(seq, seq)
+        side.jobs.idle()
+    side.jobs.close({1: (8, 8)})
+    again = started(side)
+    again.ack(3, 3)
+    again.jobs.idle()
+    killed = DiskSide(again.filesystem.process_killed(), **OPTIONS)
+    killed.take_up()
+    assert killed.read() == [4, 5, 6, 7]
+
+
 def test_no_journal_has_the_number_of_one_before_the_stop() -> None:
     """Blocks that came from it say so, and would be taken for durable ones of the new one."""
     side = DiskSide(**OPTIONS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
 from tests.simulation.store_world import make_message, read_all
-from tests.support.disk_side import LARGE, DiskSide, messages
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 from tests.support.machine_disk import MachineDisk
-from tests.support.sim_filesystem import SimFileSystem
+from tests.support.sim_filesystem import PowerCut, SimFileSystem
 from tests.unit.storage.test_engine import engine_on, publish, unopened
 
 COUNT = 64
@@ -277,6 +278,52 @@ def test_the_first_start_of_all_comes_after_no_unclean_stop() -> None:
     filesystem, rows = filled()
     killed = unopened(filesystem.process_killed(), rows, segment_entry_count=COUNT)
     assert not killed.recover().clean
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("journal_run_bytes", [100, 100_000])
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_a_killed_process_wrote_is_durable_once_a_start_has_taken_it(
+    version: int, journal_run_bytes: int, size: int
+) -> None:
+    options = {"segment_entry_count": 16, "journal_run_bytes": journal_run_bytes}
+    side = DiskSide(MachineDisk(), **options)
+    names = QueueNames("/", "q")
+    made = messages(0, 4, size)
+    side.commit(Open(1, names, True, version), Append(1, 0, list(made), None), sync=False)
+    started = DiskSide(side.filesystem.process_killed(), **options)
+    for seed in range(20):
+        found = DiskSide(started.filesystem.cut(random.Random(seed)), **options)
+        found.take_up(version=version)
+        assert found.read() == [0, 1, 2, 3], seed
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_start_may_be_cut_off_anywhere(version: int) -> None:
+    """What it has sealed or repaired by then is not more than the disk has."""
+    side = DiskSide(MachineDisk(), segment_entry_count=16)
+    side.open(version=version)
+    side.append(0, 3, LARGE)
+    side.commit(Append(1, 3, list(messages(3, 3, LARGE)), None), sync=False)
+    side.commit(Append(1, 6, list(messages(6, 3)), None), sync=False)
+    for number in range(1000):
+        disk = deepcopy(side.filesystem).process_killed()
+        disk.cut_before = disk.operations + number
+        try:
+            DiskSide(disk, segment_entry_count=16)
+        except PowerCut:
+            is_done = False
+        else:
+            is_done = True
+        disk.cut_before = None
+        for seed in range(4):
+            found = DiskSide(disk.cut(random.Random(seed)), segment_entry_count=16)
+            assert (found.report.lost, found.report.quarantined) == (0, 0), number
+            found.take_up(version=version)
+            assert set(found.read()) >= {0, 1, 2}, number
+        if is_done:
+            return
+    raise AssertionError("a start does not end")
 
 
 def test_each_start_after_a_crash_has_segment_numbers_of_its_own() -> None:

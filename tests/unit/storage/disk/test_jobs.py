@@ -65,6 +65,21 @@ def test_what_was_written_elsewhere_is_durable(size: int) -> None:
         assert found.read() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_names_the_new_place_of_a_shared_message_is_durable(version: int) -> None:
+    side = DiskSide()
+    side.open(version=version)
+    side.append(0, 1, LARGE)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part=".seg")
+    side.append(1, 3, LARGE)
+    assert side.writer.counters.rescues == 1
+    for seed in range(12):
+        found = DiskSide(side.filesystem.cut(random.Random(seed)))
+        found.take_up(version=version)
+        assert found.read() == [0, 1, 2, 3]
+        assert found.report.lost == 0
+
+
 def test_a_segment_that_fails_as_it_is_full_is_written_elsewhere() -> None:
     side = side_with_queue(segment_size_limit=3 * LARGE)
     side.commit(Append(1, 0, list(messages(0, 2, LARGE)), None), sync=False)

@@ -86,6 +86,30 @@ def test_an_own_file_that_fails_keeps_nobody_from_the_log(number: int) -> None:
     assert again.read_file(f"{QUEUE}/0.qi")[500:] == b"little"
 
 
+def test_a_sync_of_groups_that_were_written_before_and_that_fails_costs_none_of_them() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    base.reverts = True
+    made(filesystem, f"{QUEUES}/a/0.qi")
+    filesystem.write_noted()
+    file = made(filesystem, f"{QUEUES}/b/0.qi")
+    base.fail("fdatasync", path_part="0.log")
+    synced(filesystem, file)
+    for seed in range(8):
+        assert mounted(base.cut(random.Random(seed)))[0].listdir(QUEUES) == ["a", "b"]
+
+
+def test_half_a_group_that_found_no_room_is_written_over() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    made(filesystem, f"{QUEUES}/a/0.qi", b"x" * 200)
+    base.fail("pwrite", errno.ENOSPC, keep=40, path_part="0.log")
+    with pytest.raises(OSError, match="No space"):
+        filesystem.write_noted()
+    filesystem.write_noted()
+    synced(filesystem)
+    again, damaged = mount(base.cut(random.Random(1)), "/data", IDENTITY, OPTIONS, is_new=False)
+    assert (again.listdir(QUEUES), damaged) == (["a"], [])
+
+
 def test_a_small_group_is_written_and_synced_with_one_call() -> None:
     filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
     synced(filesystem, made(filesystem, f"{QUEUE}/a"))

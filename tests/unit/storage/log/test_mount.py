@@ -50,6 +50,17 @@ def test_a_start_that_cannot_sync_what_it_replayed_is_refused() -> None:
         mounted(base)
 
 
+def test_what_a_move_that_was_cut_off_left_is_no_queues() -> None:
+    filesystem, base = mounted()
+    synced(filesystem, made(filesystem, f"{QUEUE}/0.qi"))
+    killed = base.process_killed()
+    killed.mkdir(QUEUE)
+    killed.create(f"{QUEUE}/1.qi").pwrite(b"half", 0)
+    again, _ = mounted(killed)
+    assert not killed.exists(QUEUE)
+    assert again.listdir(QUEUE) == ["0.qi"]
+
+
 def test_a_generation_that_a_killed_process_has_not_synced_is_held_on_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
