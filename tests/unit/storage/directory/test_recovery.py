@@ -14,7 +14,7 @@ from burrowmq.storage.directory.recovery import definitions_bytes
 from burrowmq.storage.directory.terms import read_recorded
 from burrowmq.storage.errors import LimitChanged, StorageError, StoreRefused, UnknownFormat
 from burrowmq.storage.files.filesystem import OsFileSystem
-from burrowmq.storage.loop.staged_commit import Ack, Append, Open
+from burrowmq.storage.loop.staged_commit import Ack, Append, Open, StagedCommit
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
@@ -321,9 +321,27 @@ def test_a_start_may_be_cut_off_anywhere(version: int) -> None:
             assert (found.report.lost, found.report.quarantined) == (0, 0), number
             found.take_up(version=version)
             assert set(found.read()) >= {0, 1, 2}, number
+            assert found.observer.events["record_lost"] == 0, number
         if is_done:
             return
     raise AssertionError("a start does not end")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_acks_of_before_a_crash_hold_in_each_start_that_follows(version: int) -> None:
+    options = {"segment_entry_count": 16, "journal_run_bytes": 100}
+    side = DiskSide(**options)
+    side.open(version=version)
+    side.append(0, 8)
+    acks = StagedCommit(90, [Ack(1, 1, 3, None)], touched={1}, sync=True, acks_of={1})
+    side.jobs.apply(acks, side.no_room)
+    for count in range(3):
+        side = DiskSide(side.filesystem.process_killed(), **options)
+        side.take_up(version=version)
+        for _ in range(3):
+            side.jobs.idle()
+        side.append(160 * (count + 1), 1)
+        assert side.read()[:5] == [0, 4, 5, 6, 7]
 
 
 def test_each_start_after_a_crash_has_segment_numbers_of_its_own() -> None:

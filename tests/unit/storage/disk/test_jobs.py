@@ -80,6 +80,21 @@ def test_what_names_the_new_place_of_a_shared_message_is_durable(version: int) -
         assert found.report.lost == 0
 
 
+def test_handles_that_a_rescue_gave_up_are_not_given_back() -> None:
+    """Whoever has read a message before may still know it by the old one."""
+    side = side_with_queue()
+    side.append(0, 1, LARGE)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part=".seg")
+    made = side.append(1, 3, LARGE)
+    stale = messages(1, 3, LARGE)
+    for slot, message in enumerate(stale, 1):
+        message.handle = slot  # in the first segment
+    assert {one.handle for one in made}.isdisjoint(one.handle for one in stale)
+    side.commit(Ack(1, 1, 3, list(stale)))
+    stats = side.vhost().persistent.stats()
+    assert (stats["live_messages"], stats["stray_drops"]) == (1, 0)
+
+
 def test_a_segment_that_fails_as_it_is_full_is_written_elsewhere() -> None:
     side = side_with_queue(segment_size_limit=3 * LARGE)
     side.commit(Append(1, 0, list(messages(0, 2, LARGE)), None), sync=False)

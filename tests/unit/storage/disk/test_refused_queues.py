@@ -100,6 +100,15 @@ def test_a_write_that_is_refused_concerns_one_queue(version: int, size: int) -> 
     assert two.after_kill(1, version) == [*range(24), *range(30, 36)]
 
 
+def test_what_is_refused_between_two_commits_is_noted_in_neither() -> None:
+    two = Two()
+    quiet = two.side.commit(Append(1, 6, list(messages(6, 2)), None), sync=False)
+    two.refuse("fdatasync")
+    two.side.jobs.idle()
+    assert len(two.side.writer.refusals) == 1
+    assert quiet.refused == set()
+
+
 def test_the_second_attempt_counts() -> None:
     two = Two()
     two.refuse("pwrite", times=1)

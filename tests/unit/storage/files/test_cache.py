@@ -78,6 +78,15 @@ def test_stores_indexes_and_names_are_synced_in_one_call() -> None:
     assert (calls["fdatasync"], calls["fsync_dir"], cache.syncs) == (3, 1, 3)
 
 
+def test_a_file_whose_sync_failed_is_not_written_to_again_by_who_asks_for_it() -> None:
+    cache, filesystem = cache_of()
+    written(cache, "a", "b")
+    files = [cache.get("/d/a"), cache.get("/d/b")]
+    filesystem.fail("fdatasync", path_part="/d/a")
+    assert cache.sync().keys() == {"/d/a"}
+    assert [cache.get("/d/a") is files[0], cache.get("/d/b") is files[1]] == [False, True]
+
+
 def test_a_failed_sync_is_told_and_not_tried_again() -> None:
     cache, filesystem = cache_of()
     written(cache, "a", "b")

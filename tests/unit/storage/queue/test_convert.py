@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
+from burrowmq.storage.queue.v2.index import entries_at
+from burrowmq.storage.record import ENTRY_SIZE
 from tests.support.one_queue import LARGE, OPTIONS, OneQueue
 
 
@@ -50,6 +53,34 @@ def test_the_file_with_the_name_is_replaced_because_a_backup_may_share_it(versio
     store.settle()
     assert store.filesystem.content(path) != before
     assert store.filesystem.content("/backup") == before
+
+
+def test_the_new_file_with_the_name_is_durable_before_it_takes_the_place(version: int) -> None:
+    store = OneQueue(version)
+    store.publish(3)
+    store.settle()
+    path = f"{store.directory()}/.queue_name"
+    names = {store.filesystem.content(path)}
+    store.log.set_version(3 - version)
+    store.settle()
+    names.add(store.filesystem.content(path))
+    assert len(names) == 2
+    for seed in range(12):
+        assert store.filesystem.cut(random.Random(seed)).content(path) in names
+
+
+def test_a_segment_with_a_damaged_entry_stays_as_it_is() -> None:
+    """Whoever reads it has its message set aside, which a conversion would drop without a word."""
+    store = OneQueue(2)
+    store.publish(3)
+    store.settle()
+    path = f"{store.directory()}/0.qi"
+    at = entries_at(OPTIONS.segment_entry_count) + ENTRY_SIZE + 20
+    store.filesystem.damage(path, at, b"\xff")
+    store.log.set_version(1)
+    store.engine.hand_over()
+    store.engine.idle()
+    assert store.filesystem.exists(path)
 
 
 def test_a_queue_that_is_never_quiet_is_converted() -> None:
