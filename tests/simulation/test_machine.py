@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +84,18 @@ def test_a_seed_gives_the_same_run_again() -> None:
         assert first.go() == second.go()
         assert first.machine.threads.now_s == second.machine.threads.now_s
         assert first.machine.disk.counters == second.machine.disk.counters
+
+
+@pytest.mark.parametrize("has_sqlite", [False, True])
+def test_a_run_leaves_nothing_in_memory(has_sqlite: bool) -> None:
+    """Else a long row of seeds ends for want of it."""
+    plan = plan_of(5)
+    one = Run(replace(plan, limits=replace(plan.limits, has_sqlite=has_sqlite)))
+    one.go()
+    machine = weakref.ref(one.machine)
+    del one
+    gc.collect()
+    assert machine() is None
 
 
 HISTORIES = """

@@ -37,8 +37,7 @@ _OPERATIONAL = frozenset(
 
 def connect_on(disk: SimFileSystem) -> Callable[..., Any]:
     """Give the function that opens databases on this disk."""
-    vfs = DiskVFS(disk)
-    return lambda path, **_: DiskConnection(path, vfs)
+    return DiskVFS(disk).connect
 
 
 class DiskConnection:
@@ -50,6 +49,7 @@ class DiskConnection:
             # Without SQLite's own lock: a copy of the process that is made within one of its calls to the disk is not
             # the thread that holds it, and would wait for ever.
             self._connection = apsw.Connection(path, flags=OPEN_FLAGS, vfs=vfs.name)
+            vfs.connections.append(self._connection)
             self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:
@@ -82,8 +82,21 @@ class DiskVFS(apsw.VFS):
     def __init__(self, disk: SimFileSystem) -> None:
         self.disk = disk
         self.name = f"simulated disk {next(_NUMBERS)}"
+        self.connections: list[apsw.Connection] = []
         self._cut: PowerCut | None = None
         super().__init__(self.name, "")
+
+    def connect(self, path: str, **_: object) -> DiskConnection:
+        """Open a database."""
+        return DiskConnection(path, self)
+
+    def let_go(self) -> None:
+        """The process is gone: SQLite would keep this, and all that it leads to, for ever."""
+        for connection in self.connections:
+            with suppress(apsw.Error):
+                connection.close(True)
+        self.connections.clear()
+        self.unregister()
 
     @property
     def is_off(self) -> bool:

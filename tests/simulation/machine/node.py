@@ -43,7 +43,7 @@ from tests.support.collector import IdleCollector
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_threads import SimThreads
-from tests.support.sqlite_disk import connect_on
+from tests.support.sqlite_disk import DiskVFS
 
 # Limits that no option says, as small as the others of a run.
 SCALED: tuple[tuple[Any, str, int], ...] = (
@@ -206,6 +206,7 @@ class Machine:
         self.has_failed = False  # the disk, some call, ever
         self.branches = Branches(0)
         self._failed_before = 0  # calls, when this process started
+        self._sqlite: list[DiskVFS] = []  # of this process
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -242,6 +243,8 @@ class Machine:
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
             for module, name, value in usual:
                 setattr(module, name, value)
+            self.disk.is_off = True
+            self._let_go_of_sqlite()
 
     def faulty(self) -> set[str]:
         """The queues that say that the disk refuses them something that a client asked for."""
@@ -313,7 +316,8 @@ class Machine:
 
     def _definitions_at(self, path: str) -> DefinitionStore:
         if self.limits.has_sqlite:
-            return SqliteDefinitionStore(path, connect_on(self.disk), self.disk)
+            self._sqlite.append(DiskVFS(self.disk))
+            return SqliteDefinitionStore(path, self._sqlite[-1].connect, self.disk)
         return LoggedDefinitions(self.disk, path)
 
     def _failed(self, operation: str, number: int) -> None:
@@ -393,6 +397,11 @@ class Machine:
             self.disk = old.process_killed()
         old.is_off = True
         self.threads.kill()
+        self._let_go_of_sqlite()
+
+    def _let_go_of_sqlite(self) -> None:
+        while self._sqlite:
+            self._sqlite.pop().let_go()
 
     # -- moving -------------------------------------------------------------------------------------------------
 
