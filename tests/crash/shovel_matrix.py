@@ -10,7 +10,8 @@ messages, kills when a fifth has arrived, waits until the source is empty and no
     reordered   numbers whose first arrival is behind that of a greater one
 
 `expected` says what each mode promises. State: the brokers, which all cells share; queues are a cell's own.
-Options: `--rabbitmq` (also with RabbitMQ at the ends, where it is installed), `--messages N`, `--only TEXT`.
+Options: `--rabbitmq` (also with RabbitMQ at the ends, where it is installed), `--messages N`, `--only TEXT`, `--markdown`
+(behind the lines, the table of docs/shovel.md).
 """
 
 from __future__ import annotations
@@ -112,6 +113,27 @@ def compared(count: int, arrived: list[int]) -> tuple[int, int, int]:
         reordered += number < highest
         highest = max(highest, number)
     return count - len(first), len(arrived) - len(first), reordered
+
+
+def markdown(found: list[tuple[Cell, Found]]) -> str:
+    """A row for each ack mode and victim, a column for each pair of ends: lost/doubled, and /reordered where it is not 0."""
+    ends = list(dict.fromkeys((cell.source, cell.destination) for cell, _ in found))
+    lines = [
+        "| ack mode | killed | " + " | ".join(f"{one} → {other}" for one, other in ends) + " |",
+        "|---|---|" + "---|" * len(ends),
+    ]
+    for mode, victim in itertools.product(MODES, VICTIMS):
+        row = {
+            (cell.source, cell.destination): f"{some.lost}/{some.doubled}"
+            + (f"/{some.reordered}" if some.reordered else "")
+            for cell, some in found
+            if (cell.mode, cell.victim) == (mode, victim)
+        }
+        if row:
+            lines.append(
+                f"| {mode} | {victim} | " + " | ".join(row.get(e, "") for e in ends) + " |"
+            )
+    return "\n".join(lines)
 
 
 class Broker:
@@ -296,11 +318,13 @@ def main() -> int:
     parser.add_argument("--rabbitmq", action="store_true", help="RabbitMQ at the ends, too")
     parser.add_argument("--messages", type=int, default=MESSAGES)
     parser.add_argument("--only", default="", help="cells whose name has this in it")
+    parser.add_argument("--markdown", action="store_true", help="print the table, too")
     options = parser.parse_args()
     if options.rabbitmq and not is_installed():
         parser.error("RabbitMQ is not installed")
     kinds: tuple[End, ...] = ("burrow", "rabbit") if options.rabbitmq else ("burrow",)
     failures = 0
+    results: list[tuple[Cell, Found]] = []
     with tempfile.TemporaryDirectory() as directory:
         matrix = Matrix(Path(directory), has_rabbit=options.rabbitmq, count=options.messages)
         with contextlib.closing(matrix):
@@ -310,6 +334,7 @@ def main() -> int:
                 if options.only not in cell.name:
                     continue
                 found = matrix.run(cell)
+                results.append((cell, found))
                 broken = expected(cell, found)
                 failures += bool(broken)
                 sys.stdout.write(
@@ -318,7 +343,9 @@ def main() -> int:
                     f"  {'BROKEN: ' + broken if broken else ''}\n"
                 )
                 sys.stdout.flush()
-    sys.stdout.write(f"cells with a broken promise: {failures}\n")
+    if options.markdown:
+        sys.stdout.write(markdown(results) + "\n")
+    sys.stdout.write(f"{len(results)} cells, with a broken promise: {failures}\n")
     return 1 if failures else 0
 
 

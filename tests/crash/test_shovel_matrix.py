@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.shovel_matrix import Cell, Found, Matrix, cells, compared, expected
+from tests.crash.shovel_matrix import Cell, Found, Matrix, cells, compared, expected, markdown
 from tests.support.broker_process import external_target
 from tests.support.rabbitmq_node import is_installed
 
@@ -67,3 +67,15 @@ def test_the_cells_are_all_there() -> None:
     ours = list(cells(("burrow",)))
     assert len(ours) == len(set(ours)) == 3 * (1 + 3 + 3 + 4)
     assert len(list(cells(("burrow", "rabbit")))) == 3 * (1 + 6 + 6 + 4 * 3)
+
+
+def test_the_table_has_a_column_for_each_pair_of_ends(to_us: Cell) -> None:
+    local = Cell("no-ack", "here", "here", "source")
+    assert markdown(
+        [(to_us, found(doubled=9)), (local, found(lost=2, reordered=1))]
+    ).splitlines() == [
+        "| ack mode | killed | burrow → here | here → here |",
+        "|---|---|---|---|",
+        "| on-confirm | source | 0/9 |  |",
+        "| no-ack | source |  | 2/0/1 |",
+    ]
