@@ -32,8 +32,8 @@ OWN = {
     "object-type": True, "address-family": True, "details": False, "sample-interval": True, "duration": True,
     "user": True, "format": True, "skip-if-unchanged": False,
     "implicitly-enabled": False, "all": False, "queue-pattern": True, "used": False, "force": False,
-    "management": True, "queues": True, "rate": True, "keep": False, "no-publishers": False, "check": True, "stop": False,
-    "ttl-from-timestamp": False,
+    "management": True, "queues": True, "rate": True, "keep": False, "no-publishers": False, "check": True,
+    "stop": False, "ttl-from-timestamp": False,
 }  # fmt: skip
 VALUED = {**OWN, **GLOBAL}
 
