@@ -1,6 +1,6 @@
 """Instructions that a message costs, counted: this checkout beside another commit, the same on a busy machine as alone.
 
-    python -m bench.instructions --ref COMMIT [--only ROW,...] [--reads N] [--jobs N] [--most PERCENT]
+    python -m bench.instructions --ref COMMIT [--only ROW,...] [--reads N] [--most PERCENT]
 
 Valgrind runs each row (`bench.instructions_rows`) with some reads and with twice as many; what the second takes more is
 divided by its messages, so that neither a start nor a first run counts. What is counted is the broker's core in one
@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -33,11 +33,11 @@ ROWS = (
     "lazy-1000",
 )
 VALGRIND = ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
-_COUNTED = re.compile(r"^==\d+== I +refs: +([\d,]+)$", re.MULTILINE)
+_COUNTED = re.compile(r"^==(\d+)== I +refs: +([\d,]+)$", re.MULTILINE)
 
 
 class Run(NamedTuple):
-    """What one process took."""
+    """What one process took, with its parent's part."""
 
     instructions: int
     messages: int
@@ -56,20 +56,29 @@ class Row(NamedTuple):
         return (self.here / self.there - 1) * 100
 
 
-def parse(said: str, messages: str) -> Run:
-    """Read what valgrind says, and what the row printed. Raises ValueError."""
-    found = _COUNTED.findall(said)
-    if len(found) != 1:
-        raise ValueError(f"valgrind gave no count: {said[-400:].strip()}")
-    return Run(int(found[0].replace(",", "")), int(messages))
+def parse(counted: str, printed: str) -> list[Run]:
+    """Read what valgrind says of each process, and what the rows printed, in their order. Raises ValueError."""
+    counts = {pid: int(count.replace(",", "")) for pid, count in _COUNTED.findall(counted)}
+    runs = [line.split() for line in printed.splitlines()]
+    if not runs or any(pid not in counts for pid, _ in runs):
+        raise ValueError(f"valgrind gave no count: {counted[-400:].strip()}")
+    return [Run(counts[pid], int(messages)) for pid, messages in runs]
 
 
-def per_message(fewer: Run, more: Run) -> float:
-    """What each message took that the longer run had more. Raises ValueError."""
-    messages = more.messages - fewer.messages
-    if messages <= 0 or more.instructions <= fewer.instructions:
-        raise ValueError(f"the longer run took no more than the shorter one: {more}, {fewer}")
-    return (more.instructions - fewer.instructions) / messages
+def per_message(runs: Sequence[Run]) -> list[float]:
+    """What each message took that the longer run of a row had more. Raises ValueError.
+
+    The parent goes on a little between two children: as much as between the first two, which do nothing.
+    """
+    parents = runs[1].instructions - runs[0].instructions
+    found = []
+    for fewer, more in zip(runs[2::2], runs[3::2], strict=True):
+        messages = more.messages - fewer.messages
+        took = more.instructions - fewer.instructions - parents
+        if messages <= 0 or took <= 0:
+            raise ValueError(f"the longer run took no more than the shorter one: {more}, {fewer}")
+        found.append(took / messages)
+    return found
 
 
 def table(rows: Iterable[Row], most: float) -> str:
@@ -82,45 +91,39 @@ def table(rows: Iterable[Row], most: float) -> str:
     return "\n".join(lines)
 
 
-def _took(root: Path, row: str, reads: int, *, is_counted: bool = True) -> Run:
-    command = [sys.executable, "-P", str(SCRIPT), row, str(reads)]
-    if is_counted:
-        command = ["valgrind", *VALGRIND, *command]
+def count(root: Path, rows: Sequence[str], reads: int) -> list[float]:
+    """Instructions a message of each row in a checkout. Raises ValueError."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("BURROWMQ_")}
     env |= {"PYTHONPATH": str(root), "PYTHONHASHSEED": "0"}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=root)
-    if done.returncode != 0:
-        raise ValueError(f"{row} cannot be run in {root}:\n{done.stderr[-800:]}")
-    return parse(done.stderr, done.stdout) if is_counted else Run(0, int(done.stdout))
+
+    def run(program: Sequence[str], reads: int) -> subprocess.CompletedProcess[str]:
+        command = [*program, sys.executable, "-P", str(SCRIPT), *[f"{row}:{reads}" for row in rows]]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=env, cwd=root
+        )
+        if done.returncode != 0 or len(done.stdout.splitlines()) != 2 + 2 * len(rows):
+            raise ValueError(f"the rows cannot be run in {root}:\n{done.stderr[-2000:]}")
+        return done
+
+    run((), 1)  # the bytecode is written
+    done = run(("valgrind", *VALGRIND), reads)
+    return per_message(parse(done.stderr, done.stdout))
 
 
-def count(root: Path, row: str, reads: int) -> float:
-    """Instructions a message of a row in a checkout. Raises ValueError."""
-    _took(root, row, 1, is_counted=False)  # the bytecode is written
-    return per_message(_took(root, row, reads), _took(root, row, 2 * reads))
+def measure(there: Path, rows: Sequence[str], reads: int) -> list[Row]:
+    """Count each row in both checkouts, at the same time. Raises ValueError."""
+    with ThreadPoolExecutor(2) as counting:
+        both = counting.map(lambda root: count(root, rows, reads), (there, ROOT))
+        return [Row(name, *figures) for name, *figures in zip(rows, *both, strict=True)]
 
 
-def measure(
-    there: Path, rows: Sequence[str], reads: int, jobs: int, told: Callable[[str], None]
-) -> list[Row]:
-    """Count each row in both checkouts. Raises ValueError."""
-
-    def both(name: str) -> Row:
-        row = Row(name, count(there, name, reads), count(ROOT, name, reads))
-        told(f"{name}: {row.there:,.1f} there, {row.here:,.1f} here")
-        return row
-
-    with ThreadPoolExecutor(jobs) as counting:
-        return list(counting.map(both, rows))
-
-
-def check(rows: Sequence[str], least: int) -> None:
+def check(rows: Sequence[str], reads: int) -> None:
     """Raise ValueError when this cannot be counted."""
     if unknown := sorted(set(rows) - set(ROWS)):
         raise ValueError(f"no such row: {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    if least < 1:
-        raise ValueError("--reads and --jobs are 1 at least")
+    if reads < 1:
+        raise ValueError("--reads is 1 at least")
     if shutil.which("valgrind") is None:
         raise ValueError("valgrind is not installed (Debian's package: valgrind)")
 
@@ -131,20 +134,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ref", required=True, help="the other commit")
     parser.add_argument("--only", default=",".join(ROWS), help=f"default: {','.join(ROWS)}")
     parser.add_argument("--reads", type=int, default=40, help="of 64 KB, in the shorter run")
-    parser.add_argument("--jobs", type=int, default=1, help="rows at the same time")
     parser.add_argument("--most", type=float, default=2.0, help="per cent that a row may take more")
     options = parser.parse_args(arguments)
     rows = options.only.split(",")
     try:
-        check(rows, min(options.reads, options.jobs))
+        check(rows, options.reads)
         with worktree(options.ref) as there:
-            found = measure(
-                there,
-                rows,
-                options.reads,
-                options.jobs,
-                lambda text: print(text, file=sys.stderr, flush=True),
-            )
+            found = measure(there, rows, options.reads)
     except (ValueError, OSError) as failure:
         print(f"bench.instructions: {failure}", file=sys.stderr)
         return 2

@@ -1,15 +1,21 @@
-"""What `bench.instructions` counts: one row in a process of its own, with as many reads as it is told.
+"""What `bench.instructions` counts: each row in two processes, one with twice the reads of the other.
 
-    python bench/instructions_rows.py ROW READS
+    python bench/instructions_rows.py ROW:READS ...
 
-Prints how many messages that were. The broker is the one that PYTHONPATH leads to, which may be an older checkout than
+They are children of this one, which has loaded everything; each prints its process id and how many messages it had, and
+valgrind, which is told nothing, what it had executed with its parent when it ended. The broker is the one that PYTHONPATH leads to, which may be an older checkout than
 this file: it is the real core, from the octets of a read to those of a write, on a loop run by hand, and for persistent
 rows a whole node, whose commits are applied in the same thread to files in memory. Sockets and threads are not there,
 so that two runs take the same steps. Owns what a row owns, for the time of the process.
 """
 
+import os
 import sys
+import tempfile
+import time
+import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +99,16 @@ def consuming(consumers: int) -> Row:
     return row
 
 
-def on_disk(**arguments: Any) -> Row:
-    """A row with a durable queue."""
-    # The files are in memory: the path is a name.
-    row = Row(NodeBench(Path("/burrowmq")))
+def on_disk(directory: str, **arguments: Any) -> Row:
+    """A row with a durable queue. Files are in memory, but for the directory's lock."""
+    row = Row(NodeBench(Path(directory)))
     row.client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=arguments))
     return row
 
 
-def confirming() -> Row:
+def confirming(directory: str) -> Row:
     """Persistent, with confirms, and a consumer that acknowledges each."""
-    row = on_disk()
+    row = on_disk(directory)
     row.client.call(1, spec.Confirm.Select())
     consumer = row.bench.connect(1)
     consumer.call(1, spec.Basic.Consume(queue="q"))
@@ -120,31 +125,78 @@ def confirming() -> Row:
     return row
 
 
-def keeping(**arguments: Any) -> Row:
+def keeping(directory: str, **arguments: Any) -> Row:
     """Persistent, without confirms; nobody consumes, and all of it stays on disk."""
-    row = on_disk(**arguments)
+    row = on_disk(directory, **arguments)
     row.publish("", "q", 1000, mode=2)
     return row
 
 
-ROWS: dict[str, Callable[[], Row]] = {
-    "publish-16": lambda: publishing(16),
-    "publish-1k": lambda: publishing(1024),
-    "1p1c-16": lambda: consuming(1),
-    "fanout-5": lambda: consuming(5),
+ROWS: dict[str, Callable[[str], Row]] = {
+    "publish-16": lambda _: publishing(16),
+    "publish-1k": lambda _: publishing(1024),
+    "1p1c-16": lambda _: consuming(1),
+    "fanout-5": lambda _: consuming(5),
     "confirms-1k": confirming,
     "persistent-1000": keeping,
-    "lazy-1000": lambda: keeping(**{"x-queue-mode": "lazy"}),
+    "lazy-1000": lambda directory: keeping(directory, **{"x-queue-mode": "lazy"}),
 }
+"""What makes each, given an empty directory."""
 
 
-def run(name: str, reads: int) -> int:
-    """Take the reads of a row; returns how many messages they had."""
-    row = ROWS[name]()
+def count_time() -> Callable[[], None]:
+    """Let time stand still in this process, but for a millisecond whenever what is returned is called.
+
+    So timers and rates are the same in each run, however long it takes.
+    """
+    passed = [1000.0]
+    clocks = {id(time.monotonic), id(time.perf_counter)}
+    if real_time := sys.modules.get("burrowmq.storage.real_time"):  # older commits have none
+        clocks |= {id(vars(real_time)["monotonic"]), id(vars(real_time)["perf_counter"])}
+    for module in list(sys.modules.values()):
+        for name, value in list(vars(module).items()):
+            if id(value) in clocks:
+                setattr(module, name, lambda: passed[0])
+
+    def tick() -> None:
+        passed[0] += 0.001
+
+    return tick
+
+
+def run(name: str, reads: int, directory: str) -> int:
+    """Take the reads of a row; returns how many messages they had. Time is not the machine's afterwards."""
+    tick = count_time()
+    row = ROWS[name](directory)
     for _ in range(reads):
+        tick()
         row.take()
     return row.published()
 
 
+def fork(step: Callable[[], int]) -> None:
+    """Take a step in a child, which says its process id and what the step gives."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        print(os.getpid(), step(), flush=True)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(0)
+
+
+def main(rows: list[str]) -> None:
+    """Two children that do nothing, then two for each `ROW:READS`: one with those reads, one with twice as many."""
+    for _ in range(2):
+        fork(lambda: 0)
+    for each in rows:
+        name, _, reads = each.partition(":")
+        for times in (1, 2):
+            with tempfile.TemporaryDirectory() as directory:
+                fork(partial(run, name, times * int(reads), directory))
+
+
 if __name__ == "__main__":
-    print(run(sys.argv[1], int(sys.argv[2])))
+    main(sys.argv[1:])

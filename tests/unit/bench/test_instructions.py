@@ -5,36 +5,45 @@ Covers: bench/instructions.py, bench/instructions_rows.py, bench/reference.py
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bench import instructions, instructions_rows
 from bench.instructions import Row, Run
 
-SAID = """==13321== Cachegrind, a cache and branch-prediction profiler
-==13321== Command: python row 40
-==13321==
-==13321== I   refs:      790,187,831
+COUNTED = """==10== Cachegrind, a cache and branch-prediction profiler
+==11==
+==11== I   refs:      1,000
+==12== I   refs:      1,010
+==13== I   refs:      2,000
+==14== I   refs:      2,510
+==10== I   refs:      1,100
 """
+RUNS = [Run(1000, 0), Run(1010, 0), Run(2000, 10), Run(2510, 20)]
 
 
 def test_what_valgrind_says_is_read() -> None:
-    assert instructions.parse(SAID, "40000\n") == Run(790_187_831, 40_000)
+    assert instructions.parse(COUNTED, "11 0\n12 0\n13 10\n14 20\n") == RUNS
 
 
-@pytest.mark.parametrize("said", ["", SAID + SAID, "==1== Valgrind: cannot execute"], ids=repr)
-def test_what_has_no_one_count_is_refused(said: str) -> None:
+@pytest.mark.parametrize(
+    ("counted", "printed"), [("", "11 0\n"), (COUNTED, "15 0\n"), (COUNTED, "")]
+)
+def test_what_has_no_count_is_refused(counted: str, printed: str) -> None:
     with pytest.raises(ValueError, match="valgrind gave no count"):
-        instructions.parse(said, "1")
+        instructions.parse(counted, printed)
 
 
-def test_a_message_takes_what_the_longer_run_took_more() -> None:
-    assert instructions.per_message(Run(1000, 10), Run(1500, 20)) == 50
+def test_a_message_takes_what_the_longer_run_took_more_without_the_parents_part() -> None:
+    assert instructions.per_message(RUNS) == [50]
+    assert instructions.per_message([*RUNS, Run(3000, 10), Run(3030, 20)]) == [50, 2]
 
 
-@pytest.mark.parametrize("more", [Run(1500, 10), Run(1000, 20), Run(900, 20)])
+@pytest.mark.parametrize("more", [Run(2510, 10), Run(2010, 20), Run(900, 20)])
 def test_a_longer_run_that_is_none_is_refused(more: Run) -> None:
     with pytest.raises(ValueError, match="took no more than the shorter one"):
-        instructions.per_message(Run(1000, 10), more)
+        instructions.per_message([*RUNS[:3], more])
 
 
 def test_the_table_names_what_takes_more() -> None:
@@ -50,7 +59,7 @@ def test_the_table_names_what_takes_more() -> None:
     ("arguments", "text"),
     [
         (["--only", "publish-16,none"], "no such row: none; there are publish-16,"),
-        (["--reads", "0"], "--reads and --jobs are 1 at least"),
+        (["--reads", "0"], "--reads is 1 at least"),
         ([], "valgrind is not installed"),
     ],
 )
@@ -70,8 +79,8 @@ def test_both_modules_have_the_same_rows() -> None:
 
 
 @pytest.mark.parametrize("row", instructions.ROWS)
-def test_a_step_takes_the_messages_that_it_counts(row: str) -> None:
-    taken = instructions_rows.ROWS[row]()
+def test_a_step_takes_the_messages_that_it_counts(row: str, tmp_path: Path) -> None:
+    taken = instructions_rows.ROWS[row](str(tmp_path))
     taken.take()
     taken.take()
     assert taken.published() == 2 * taken.messages > 100
@@ -81,3 +90,10 @@ def test_a_step_takes_the_messages_that_it_counts(row: str) -> None:
         for each in consumed
     )
     taken.close()
+
+
+def test_the_rows_are_run_in_children(capfd: pytest.CaptureFixture[str]) -> None:
+    instructions_rows.main(["confirms-1k:2"])
+    printed = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert [int(count) for _, count in printed] == [0, 0, 120, 240]
+    assert len({pid for pid, _ in printed}) == 4
