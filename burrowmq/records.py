@@ -210,7 +210,16 @@ def _set_state(self: Any, state: list[object]) -> None:
         _set(self, name, value)
 
 
-_METHODS = {"__repr__": _represent, "__eq__": _equal, "__hash__": None}
+def _replaced(self: Any, /, **changes: object) -> object:
+    return dataclasses.replace(self, **changes)
+
+
+_METHODS = {
+    "__repr__": _represent,
+    "__eq__": _equal,
+    "__hash__": None,
+    "__replace__": _replaced,  # for copy.replace of Python 3.13
+}
 _FROZEN = {
     **_METHODS,
     "__hash__": _hash,
@@ -292,6 +301,8 @@ class _Named(tuple[Any, ...]):
         if changes:
             raise TypeError(f"Got unexpected field names: {list(changes)!r}")
         return made
+
+    __replace__ = _replace
 
     def _asdict(self) -> dict[str, object]:
         return dict(zip(self._fields, self, strict=True))

@@ -47,6 +47,7 @@ def test_an_instance_is_what_the_standard_one_is(asked: dict[str, bool]) -> None
         assert repr(one) == repr(other)
         assert dataclasses.asdict(one) == dataclasses.asdict(other)
         assert repr(dataclasses.replace(one, a=9)) == repr(dataclasses.replace(other, a=9))
+        assert one.__replace__(a=9) == dataclasses.replace(one, a=9)
         assert one.total() == other.total()
         assert one == ours(**given) != other
         assert one == dataclasses.replace(one, e=100) != dataclasses.replace(one, d="z")
@@ -262,6 +263,7 @@ def test_a_named_tuple_is_what_the_standard_one_is(
     assert ours._asdict() == theirs._asdict()
     changed = ours._replace(right="z")
     assert (changed, type(changed)) == (theirs._replace(right="z"), Triple)
+    assert ours.__replace__(right="z") == changed
     assert Triple._make(theirs) == ours
     assert (Triple._fields, Triple._field_defaults) == (Theirs._fields, Theirs._field_defaults)
     assert Triple.__match_args__ == Theirs.__match_args__
