@@ -168,6 +168,19 @@ def test_the_backlog_is_told_once_and_again_below_half() -> None:
     assert (told, engine.backlog_bytes > 0) == ([True, False], True)
 
 
+def test_what_is_in_flight_counts_as_backlog() -> None:
+    engine = held_engine()
+    told: list[bool] = []
+    engine.on_backlog = told.append
+    log = engine.open_queue("/", "q", durable=True)
+    half = engine.options.backlog_limit // LARGE // 2 + 1
+    publish(log, 0, half, LARGE)
+    engine.hand_over()
+    assert told == []
+    publish(log, half, half, LARGE)
+    assert told == [True]
+
+
 def test_what_is_not_finished_is_read_from_memory() -> None:
     engine = held_engine()
     log = engine.open_queue("/", "q", durable=True)

@@ -79,6 +79,38 @@ def test_each_name_is_durable_before_the_next_one_changes(tmp_path: Path) -> Non
     assert texts(tmp_path) == {"new"}
 
 
+class Killed(Exception):
+    """The process ends."""
+
+
+class KilledBeforeSync(InOrder):
+    """Ends when a directory is to be synced after so many changes of names."""
+
+    def __init__(self, changed: set[str], steps: int) -> None:
+        super().__init__(changed)
+        self._last = steps
+
+    def fsync_dir(self, path: str) -> None:
+        if self.steps >= self._last:
+            raise Killed
+        super().fsync_dir(path)
+
+
+@pytest.mark.parametrize("steps", range(2, 8))
+def test_names_that_a_killed_process_has_changed_are_durable_before_the_next(
+    tmp_path: Path, steps: int
+) -> None:
+    fill(tmp_path, "old")
+    new = begin_swap(OsFileSystem(), str(tmp_path))
+    fill(Path(new), "new")
+    with pytest.raises(Killed):
+        commit_swap(KilledBeforeSync({new, str(tmp_path)}, steps), str(tmp_path))
+    filesystem = InOrder(set())
+    filesystem.changed = {str(tmp_path)} if steps == 7 else set()  # the last of them
+    assert finish_swap(filesystem, str(tmp_path))
+    assert texts(tmp_path) == {"new"}
+
+
 def test_an_unfinished_one_is_removed(tmp_path: Path) -> None:
     fill(tmp_path, "old")
     filesystem = OsFileSystem()

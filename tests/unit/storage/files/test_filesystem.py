@@ -268,6 +268,15 @@ def test_what_fails_among_several_is_named_and_keeps_nothing_from_the_others(
     ]
 
 
+def test_each_of_several_files_is_synced(real_disk: OsFileSystem) -> None:
+    reading, writing = os.pipe()
+    files = [OsFile(f"pipe {number}", os.dup(writing)) for number in range(5)]  # none can be
+    failed = real_disk.sync_all(files, [])
+    for number in (reading, writing):
+        os.close(number)
+    assert [item for item, _ in failed] == files
+
+
 def test_several_writes_end_at_the_first_that_is_refused(
     real_disk: OsFileSystem, tmp_path: Path
 ) -> None:
