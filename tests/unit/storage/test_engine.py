@@ -168,6 +168,18 @@ def test_the_backlog_is_told_once_and_again_below_half() -> None:
     assert (told, engine.backlog_bytes > 0) == ([True, False], True)
 
 
+def test_what_the_disk_refuses_is_read_from_memory() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 3)
+    commit(engine)
+    filesystem.fail("pwrite", errno.EIO, times=1 << 30, path_part="/queues/")
+    publish(log, 3, 3)
+    commit(engine)
+    assert [seq for seq, _, _ in read_all(log, 10)] == [0, 1, 2, 3, 4, 5]
+
+
 def test_what_is_in_flight_counts_as_backlog() -> None:
     engine = held_engine()
     told: list[bool] = []

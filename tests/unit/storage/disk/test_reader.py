@@ -51,6 +51,20 @@ def test_a_bad_entry_of_the_index_costs_that_message() -> None:
     assert [reason for _, _, reason in side.observer.lost] == ["bad index entry"]
 
 
+def test_nobody_misses_what_was_acked_while_it_was_read() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    planned = side.writer.plan_read(request())
+    assert planned is not None
+    side.ack(2, 2)
+    (store,) = side.paths(".qs")
+    side.filesystem.damage(store, side.filesystem.file_size(store) - 2, b"??")
+    loaded = side.writer.reader.fetch(1, *planned)
+    assert [seq for seq, _, _ in loaded] == [0, 1]
+    assert side.observer.lost == []
+
+
 def test_nobody_misses_what_was_deleted_while_it_was_read() -> None:
     side = DiskSide()
     side.open()

@@ -53,6 +53,15 @@ def test_a_damaged_body_is_kept_and_leaves_the_queue(size: int, ending: str) -> 
     assert again.writer.stats()["quarantined"] == 1
 
 
+def test_what_was_set_aside_gives_its_reference_back() -> None:
+    side = side_with(3, LARGE)
+    spoil(side, ".seg")
+    assert side.read() == [0, 1]
+    assert side.vhost().persistent.stats()["live_messages"] == 3
+    side.jobs.idle()
+    assert side.vhost().persistent.stats()["live_messages"] == 2
+
+
 def test_a_body_whose_entry_is_damaged_is_found() -> None:
     side = side_with(3)
     spoil(side, ".qi", 4)

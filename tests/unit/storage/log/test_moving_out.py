@@ -34,6 +34,15 @@ def test_a_queue_that_grows_moves_out_and_who_has_its_file_goes_on() -> None:
     assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 10
 
 
+def test_a_file_that_ends_with_zeros_has_its_length_where_it_moves_to() -> None:
+    filesystem, base = mounted()
+    file = made(filesystem, f"{QUEUE}/0.qi", b"x" * 500)
+    file.truncate(900)
+    synced(filesystem, file)
+    synced(filesystem)
+    assert base.file_size(f"{QUEUE}/0.qi") == file.size() == 900
+
+
 @pytest.mark.parametrize("operation", ["mkdir", "create", "fdatasync"])
 def test_a_queue_that_the_disk_refuses_stays_small_until_it_has_twice_as_much(
     operation: str,
