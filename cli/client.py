@@ -20,8 +20,8 @@ from burrowmq.cli.errors import TEMPFAIL, UNAVAILABLE, USAGE, CliError
 SOCKET_PATH_LIMIT = 107
 
 
-def check_url(url: str) -> None:
-    """Refuse a text that is no address of an HTTP API. Raises: CliError 64."""
+def check_url(url: str, option: str = "--url") -> None:
+    """Refuse a text that is no address of an HTTP API; `option` gave it. Raises: CliError 64."""
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -29,8 +29,8 @@ def check_url(url: str) -> None:
         is_good = False
     if not is_good:
         shown = url.rpartition("@")[2]  # a terminal is no place for a password
-        text = "Invalid options for this command:\n\n--url : {} (http://user:password@host:15672)"
-        raise CliError(USAGE, text.format(shown))
+        text = "Invalid options for this command:\n\n{} : {} (http://user:password@host:15672)"
+        raise CliError(USAGE, text.format(option, shown))
 
 
 class Refused(Exception):

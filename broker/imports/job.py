@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from zlib import crc32
 
+from burrowmq.broker.imports.inbox import BATCH, Failed, Inbox, Lost
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import BATCH, Failed, Inbox, Kind, Lost, Move, Row
+from burrowmq.broker.imports.move import Kind, Move, Row
 from burrowmq.broker.link.connect import CannotConnect, Opener, open_link
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.records import dataclass

@@ -18,16 +18,14 @@ there that is not durable here (as `confirm` has it); the order is that of the d
 
 from __future__ import annotations
 
-import asyncio
 import functools
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from itertools import islice, repeat
 from operator import or_
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from burrowmq.broker.imports import remains
 from burrowmq.broker.imports.ages import runs
+from burrowmq.broker.imports.inbox import PREFETCH, REPLY_S, Failed, Inbox, Lost
 from burrowmq.broker.imports.recognise import (
     CERTAIN,
     SIZE,
@@ -39,15 +37,7 @@ from burrowmq.broker.imports.recognise import (
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.withdraw import withdraw
 from burrowmq.protocol import methods
-from burrowmq.protocol.client.events import (
-    ChannelEnded,
-    ClientEvent,
-    ConnectionEnded,
-    DeliveryRun,
-    ReplyReceived,
-)
 from burrowmq.protocol.codec import Message, body_bytes
-from burrowmq.protocol.constants import ReplyCode
 from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
@@ -57,26 +47,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BATCH: Final = 1000
-BATCH_BYTES: Final = 8 << 20
-PREFETCH: Final = 2 * BATCH
 COPY_MAX: Final = 1_000_000
 """Messages of a queue that may be copied: the other broker holds all of them as unacked meanwhile."""
-UNREAD_BYTES: Final = 32 << 20
-"""Bodies that wait here before the link is not read."""
-UNREAD_COUNT: Final = 2 * PREFETCH
-"""Messages that do: a copy takes all that a queue has, and small ones weigh far more than their bodies."""
-REPLY_S: Final = 30.0
 IDLE_S: Final = 0.5
 NOT_AGAIN: Final = "what comes from there is not what came before: somebody uses the queue there"
-
-
-class Lost(Exception):
-    """The link is gone, or the other broker cannot be reached: try again later."""
-
-
-class Failed(Exception):
-    """This queue cannot be moved; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,123 +114,6 @@ class Here(Protocol):
         ...
 
 
-class Inbox:
-    """What comes by one link; its owner."""
-
-    def __init__(self) -> None:
-        self._messages: deque[tuple[int, Message, bool]] = deque()
-        self._replies: deque[methods.Method] = deque()
-        self._size = 0
-        self._is_paused = False
-        self._wake = asyncio.Event()
-        self.reason = ""
-        self.refusal = ""
-        self.is_in_use = False
-        """Whether it is refused because somebody else has the queue."""
-
-    def received(self, link: Link, events: list[ClientEvent]) -> None:
-        """From the link."""
-        for event in events:
-            if isinstance(event, DeliveryRun):
-                tags = range(event.first_tag, event.first_tag + len(event.messages))
-                again = repeat(event.redelivered)
-                self._messages.extend(zip(tags, event.messages, again, strict=False))
-                self._size += event.size
-            elif isinstance(event, ReplyReceived):
-                if isinstance(event.method, methods.Basic.Cancel):
-                    self.refusal = "the queue there was deleted"
-                else:
-                    self._replies.append(event.method)
-            elif isinstance(event, ChannelEnded):
-                self.refusal = event.reply_text
-                self.is_in_use = _is_in_use(event)
-            elif isinstance(event, ConnectionEnded):
-                self.reason = event.reply_text or "closed"
-        is_much = self._size > UNREAD_BYTES or len(self._messages) > UNREAD_COUNT
-        if is_much and not self._is_paused:
-            self._is_paused = True
-            link.pause_reading()
-        self._wake.set()
-
-    def drained(self, link: Link) -> None:
-        """Acks are small: nothing waits for this."""
-
-    def lost(self, link: Link, reason: str) -> None:
-        """Nothing comes any more."""
-        self.reason = self.reason or reason
-        self._wake.set()
-
-    def check(self) -> None:
-        """Raises: Lost, Failed."""
-        if self.reason:
-            raise Lost(self.reason)
-        if self.is_in_use:
-            raise Lost(self.refusal)  # somebody consumes there since we looked
-        if self.refusal:
-            raise Failed(self.refusal)
-
-    async def wait(self, timeout_s: float) -> None:
-        """Until something comes, or the time is over. Raises: Lost, Failed."""
-        self.check()
-        self._wake.clear()
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
-        self.check()
-
-    async def reply(self, kind: type[T]) -> T:
-        """The next reply, which is of that kind. Raises: Lost, Failed."""
-        for _ in range(2):
-            if not self._replies:
-                await self._until_reply()
-        if not self._replies:
-            raise Lost("the other broker does not answer")
-        found = self._replies.popleft()
-        assert isinstance(found, kind), "they come in the order in which they were asked for"
-        return found
-
-    async def _until_reply(self) -> None:
-        deadline = asyncio.get_running_loop().time() + REPLY_S
-        while not self._replies and asyncio.get_running_loop().time() < deadline:
-            await self.wait(REPLY_S)
-
-    @property
-    def count(self) -> int:
-        """Messages that wait here."""
-        return len(self._messages)
-
-    def take(self, link: Link, most: int = BATCH) -> tuple[int, list[Message]]:
-        """The next batch, of so many at most, and its last tag."""
-        found: list[Message] = []
-        tag = size = 0
-        while self._messages and len(found) < most and size < BATCH_BYTES:
-            tag, message, _ = self._messages.popleft()
-            found.append(message)
-            size += message.size
-        self._size -= size
-        is_little = self._size < UNREAD_BYTES // 2 and len(self._messages) < UNREAD_COUNT // 2
-        if self._is_paused and is_little:
-            self._is_paused = False
-            link.resume_reading()
-        return tag, found
-
-    def look(self, count: int) -> tuple[list[Message], list[bool]]:
-        """The first ones, and of each whether it was delivered before; they stay."""
-        some = list(islice(self._messages, count))
-        return [message for _, message, _ in some], [is_again for _, _, is_again in some]
-
-
-def _is_in_use(event: ChannelEnded) -> bool:
-    """Whether somebody else has the queue: the text that ends with that may be cut, its beginning is not."""
-    if event.reply_code == ReplyCode.RESOURCE_LOCKED:
-        return True
-    return event.reply_code == ReplyCode.ACCESS_REFUSED and event.reply_text.startswith(
-        "ACCESS_REFUSED - queue '"
-    )
-
-
 class Move:
     """That of one queue, over one link."""
 
@@ -272,6 +129,8 @@ class Move:
         self._is_copy = kind.is_copy
         self._again = b""
         self._again_at = 0
+        self._consumers_max: int | None = 0
+        """So many may consume there, with us if we do; None: nobody else can."""
         self._places: remains.Places = []
         self._torn: remains.Torn | None = None
 
@@ -281,7 +140,9 @@ class Move:
         queue = self._queue()
         self._send(methods.Channel.Open())
         await self._inbox.reply(methods.Channel.OpenOk)
-        ready = await self._ready(first=True)
+        self._ask()
+        ready = self._heard(await self._inbox.reply(methods.Queue.DeclareOk))
+        self._consumers_max = None
         if journal.there >= 0:
             await self._settle()
         if journal.count and not journal.is_moving:
@@ -291,6 +152,7 @@ class Move:
                 raise Failed(f"{ready} messages cannot be copied, at most {COPY_MAX}: move them")
             await self._here.in_thread(functools.partial(journal.begin, ready))
         row.there, row.moved = max(journal.there, row.there), journal.count
+        row.here = queue.ready_count + queue.unacked_count
         self._send(methods.Basic.Qos(0, 0 if self._is_copy else PREFETCH, False))
         await self._inbox.reply(methods.Basic.QosOk)
         await self._consume(queue)
@@ -312,7 +174,7 @@ class Move:
         )
         await self._inbox.reply(methods.Basic.ConsumeOk)
         if is_single:
-            await self._ready(others=1)
+            self._consumers_max = 1
 
     async def _check_copied(self, here: int) -> None:
         """Whether what was copied is still here, all of it: a move would acknowledge it there. Raises: Failed."""
@@ -334,14 +196,16 @@ class Move:
             raise Failed("there is no such queue here")
         return queue
 
-    async def _ready(self, *, first: bool = False, others: int | None = None) -> int:
-        """How many are ready there. Raises: Lost, when more than so many consume them: none at first."""
-        allowed = 0 if first else others
+    def _ask(self) -> None:
+        """Ask how many are ready there; `_heard` is for the answer."""
         self._send(methods.Queue.Declare(queue=self._row.name, passive=True))
-        found = await self._inbox.reply(methods.Queue.DeclareOk)
-        if allowed is not None and (found.consumer_count or 0) > allowed:
+
+    def _heard(self, answer: methods.Queue.DeclareOk) -> int:
+        """So many are. Raises: Lost, when more consume them than may."""
+        allowed = self._consumers_max
+        if allowed is not None and (answer.consumer_count or 0) > allowed:
             raise Lost("the queue there has consumers: stop them")
-        self._row.left = found.message_count or 0
+        self._row.left = answer.message_count or 0
         return self._row.left
 
     async def _settle(self) -> None:
@@ -404,32 +268,44 @@ class Move:
 
     async def _until_here(self, count: int) -> None:
         """Return when so many messages wait here, or no more come. Raises: Lost, Failed."""
-        while (before := self._inbox.count) < count:
+        while (before := self._inbox.count) < count and not self._inbox.is_full:
             await self._inbox.wait(REPLY_S)
             if self._inbox.count == before:
                 break
 
     async def _take_all(self) -> None:
-        empty = 0
-        while True:
+        empty, is_asked = 0, False
+        while empty < 2:
             await self._here.may_go_on(min(self._inbox.count, self._kind.batch))
             self._inbox.check()
             if self._inbox.count:
                 empty = 0
-                again = (len(self._again) - self._again_at) // SIZE
-                if self._torn is not None and not again:
-                    await self._mend(self._torn)
-                most = min(self._kind.batch, again or self._kind.batch)
-                await self._take(*self._inbox.take(self._link, most))
+                await self._take_some()
                 continue
+            if not is_asked:
+                is_asked = True
+                self._ask()
+            # Its answer is behind what is on its way, and that is not read on while too much waits here.
+            answer = await self._inbox.answer(methods.Queue.DeclareOk)
+            if answer is None:
+                continue
+            is_asked = False
             # A delivery may be on its way behind the first answer.
-            if not await self._ready() and not self._inbox.count:
+            if not self._heard(answer) and not self._inbox.count:
                 empty += 1
-                if empty == 2:
-                    break
             elif not self._inbox.count:
                 await self._inbox.wait(IDLE_S)
+        queue = self._queue()
+        self._row.here = queue.ready_count + queue.unacked_count
         self._row.state = "done"
+
+    async def _take_some(self) -> None:
+        """The next batch, as far as it is all new or all of what comes again."""
+        again = (len(self._again) - self._again_at) // SIZE
+        if self._torn is not None and not again:
+            await self._mend(self._torn)
+        most = min(self._kind.batch, again or self._kind.batch)
+        await self._take(*self._inbox.take(self._link, most))
 
     async def _take(self, tag: int, messages: list[Message]) -> None:
         """One batch."""

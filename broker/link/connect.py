@@ -11,6 +11,7 @@ import functools
 import itertools
 import os
 import platform
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import field
@@ -114,6 +115,8 @@ async def open_link(opener: Opener, target: Target, owner: LinkOwner, name: str)
 def _reason(error: Exception) -> str:
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)  # what the loops say of it differs
+    if isinstance(error, socket.gaierror) and error.strerror:
+        return error.strerror  # its number says nothing to anybody
     return str(error) or type(error).__name__
 
 

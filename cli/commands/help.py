@@ -42,7 +42,10 @@ def command_usage(program: str, name: str) -> str:
 def command_help(program: str, name: str) -> str:
     """Usage, columns and options of one command."""
     command = COMMANDS[name]
-    kind = getattr(import_module(command.module_name), command.function.upper(), None)
+    module = import_module(command.module_name)
+    kind = getattr(module, command.function.upper(), None)
+    own = getattr(module, f"{command.function.upper()}_OPTIONS", "")
+    own = f"{BOLD}Arguments and Options{NORMAL}\n\n{own}\n\n" if own else ""
     columns = ""
     if isinstance(kind, Kind):
         names = ", ".join(sorted(kind.columns.split()))
@@ -52,7 +55,7 @@ def command_help(program: str, name: str) -> str:
         )
     return (
         f"\n{command_usage(program, name)}\n\n{command.summary}.\n\n"
-        f"{columns}{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}"
+        f"{columns}{own}{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}"
     )
 
 
@@ -122,6 +125,8 @@ def help_command(invocation: Invocation) -> int:
         invocation.say(overview(invocation.program))
         return OK
     name = invocation.args[0]
+    if name not in COMMANDS:
+        name = name.replace("-", "_")
     if name not in commands_of(invocation.program):
         raise unknown_command(invocation.program, name)
     invocation.say(command_help(invocation.program, name))

@@ -11,7 +11,7 @@ import json
 import re
 import time
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from burrowmq.cli import terms
 from burrowmq.cli.client import NodeClient, Refused, Unreachable, check_url
@@ -27,6 +27,20 @@ POLL_S = 0.5
 FINDINGS = ["kind", "vhost", "name", "there", "here"]
 REPORT = ["vhost", "queue", "there", "here", "moved", "left", "state"]
 REQUEST_S = 120.0
+WRONG_LOGIN = "Login failed"
+"""Of a wrong name or password; RabbitMQ says other words to who may not."""
+IMPORT_FROM_OPTIONS = """\
+   <amqp-uri>               the broker there: amqp[s]://user:password@host[:port], without a virtual host
+   --management <url>       its management API: http[s]://user:password@host:15672, of an administrator
+   -p, --vhost <vhost>      only this virtual host
+   --queues <pattern>       only the messages of queues whose name this regular expression finds; definitions come all
+   --rate <number>          at most so many messages a second
+   --keep                   copy: the messages stay there as well
+   --no-publishers          nobody publishes there meanwhile: messages that are alike are counted, and come once
+   --ttl-from-timestamp     TTLs go on from the times that messages bear, instead of beginning anew
+   --dry-run                say what would be done, and change nothing
+   --check <file>           say what of an exported file of definitions has no equal here; no broker is asked
+   --stop                   end the import that is under way; the same command again goes on with it"""
 
 
 def import_from(invocation: Invocation) -> int:
@@ -36,7 +50,7 @@ def import_from(invocation: Invocation) -> int:
     if "stop" in invocation.flags:
         return _stop(invocation)
     uri, there = _source(invocation)
-    rate = invocation.number("rate", 0)
+    rate = _rate(invocation)
     document, findings = taken(_asked(there, "/api/definitions"))
     vhost = invocation.values.get("vhost")
     if vhost is not None and all(row.get("name") != vhost for row in document.get("vhosts", [])):
@@ -64,8 +78,25 @@ def import_from(invocation: Invocation) -> int:
     except Refused as error:
         if error.status != 409:
             raise
-        invocation.banner("An import is under way already; this is how far it is.")
+        invocation.banner(_under_way(node.get(PATH)))
     return _follow(invocation, queues)
+
+
+def _rate(invocation: Invocation) -> float:
+    rate = invocation.number("rate", 0)
+    if rate < 0:
+        raise CliError(USAGE, "Error:\n--rate is so many messages a second, 0 for no limit")
+    return rate
+
+
+def _under_way(found: dict[str, Any]) -> str:
+    """What is said to who would begin one, and cannot: what he asked for is not what is done."""
+    what = "A copy" if found["keep"] else "A move"
+    rate = f", at most {found['rate']:g} messages a second" if found["rate"] else ""
+    return (
+        f"{what} of {len(found['queues'])} queues from {found['from']} is under way already{rate}: its options"
+        " count, and not those of this command. This is how far it is; 'import-from --stop' ends it."
+    )
 
 
 def _check(invocation: Invocation, path: str) -> int:
@@ -99,10 +130,24 @@ def _source(invocation: Invocation) -> tuple[str, NodeClient]:
             USAGE,
             "Error:\n--management is missing: http://user:password@host:15672 of the broker there",
         )
-    check_url(management)
-    if urlsplit(uri).scheme not in ("amqp", "amqps"):
-        raise CliError(USAGE, "Error:\nthe source must be an amqp or amqps URI")
+    check_url(management, "--management")
+    _check_source(uri)
     return uri, NodeClient(url=management, data_dir="", timeout_s=REQUEST_S, node_option="")
+
+
+def _check_source(uri: str) -> None:
+    """Refuse what is no AMQP URI, or names a virtual host, which would not be looked at. Raises: CliError 64."""
+    text = "the source must be an amqp or amqps URI with a host: amqp://user:password@host"
+    try:
+        parts = urlsplit(uri)
+        is_good = parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise CliError(USAGE, f"Error:\n{text}") from error
+    vhost = unquote(parts.path[1:])
+    if is_good and vhost:
+        text = f"leave '{vhost}' out of the URI: all virtual hosts are taken, or the one of --vhost"
+    if vhost or not is_good:
+        raise CliError(USAGE, f"Error:\n{text}")
 
 
 def _asked(there: NodeClient, path: str) -> Any:
@@ -110,8 +155,9 @@ def _asked(there: NodeClient, path: str) -> Any:
     try:
         return there.get(path)
     except Refused as error:
-        needed = "the user of --management needs the tag administrator"
-        text = f"the broker there ({there.where}) refuses: {error.reason}; {needed}"
+        text = f"the broker there ({there.where}) refuses: {error.reason}"
+        if error.reason != WRONG_LOGIN:
+            text += "; the user of --management needs the tag administrator"
     except Unreachable as error:
         text = (
             f"the management API of the broker there ({there.where}) is not reached: {error.reason}"
@@ -132,6 +178,8 @@ def _queues(invocation: Invocation, there: NodeClient) -> list[dict[str, Any]]:
         if (vhost is None or row["vhost"] == vhost) and pattern.search(row["name"]):
             why_not = not_moved(row, is_copy=is_copy)
             found.append({**row, "why_not": why_not, "messages": row.get("messages") or 0})
+    if "queues" in invocation.values and not found:
+        raise CliError(DATAERR, f"Error:\nno queue there has a name with '{pattern.pattern}' in it")
     return found
 
 
@@ -206,12 +254,18 @@ def _follow(invocation: Invocation, listed: list[dict[str, Any]]) -> int:
 def _progress(found: dict[str, Any]) -> str:
     """How far it is, and what one of the queues waits for."""
     queues = found["queues"]
-    done = sum(each["state"] in ("done", "failed") for each in queues)
-    waits = [f"; {each['name']} waits: {each['reason']}" for each in queues if each["reason"]]
+    done = sum(each["state"] == "done" for each in queues)
+    failed = sum(each["state"] == "failed" for each in queues)
+    waits = [
+        f"; {each['name']} waits: {each['reason']}"
+        for each in queues
+        if each["reason"] and each["state"] == "waiting"
+    ]
     if found["waits"]:
         waits = [f"; it waits: {found['waits']}"]
     return (
         f"{found['moved']} messages are here, {done} of {len(queues)} queues are done"
+        f"{f', {failed} have failed' if failed else ''}"
         f"{waits[0] if waits else ''}"
     )
 

@@ -370,12 +370,37 @@ def test_what_is_wrong_is_said_before_anything_is_changed(two: Two) -> None:
         (("--rate", "fast"), 64, "--rate : fast"),
         (("--vhost", "nosuch"), 65, "there is no virtual host 'nosuch' there"),
         (("--management", "http://127.0.0.1:1"), 69, "(http://127.0.0.1:1) is not reached: Connection refused"),
-        (("--management", management.replace(":guest@", ":x@")), 69, "refuses: Login failed; the user of --management needs"),
+        (("--management", management.replace(":guest@", ":x@")), 69, "refuses: Login failed\n"),
+        (("--queues", "^nothing$"), 65, "no queue there has a name with '^nothing$' in it"),
     ):  # fmt: skip
         done = two.ctl(*words)
         assert (done.returncode, text in done.stderr) == (code, True), done
         assert "Is the node running" not in done.stderr, "it is not ours that is away"
     assert http(two.ours.management_port, "GET", "queues") == []
+
+
+def test_who_begins_another_is_told_what_is_under_way(two: Two) -> None:
+    publish(two.there, "q", b"one")
+    publish(two.there, "used", b"one")
+    consumer = channel(two.there)
+    consumer.basic_consume("used", lambda *_: None)
+    copy = subprocess.Popen(two.argv("--keep"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for(two, lambda found: any(row["state"] == "waiting" and row["reason"] for row in found["queues"]))  # fmt: skip
+    move = subprocess.Popen(two.argv(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert move.stdout is not None
+    told = next(line for line in move.stdout if "under way" in line)
+    assert told.startswith(f"A copy of 2 queues from amqp://127.0.0.1:{two.there.amqp_port}")
+    assert "its options count" in told
+    assert two.ctl("--stop").returncode == 0
+    assert (copy.wait(60), move.wait(60)) == (75, 75)
+    move.stdout.close()
+    assert copy.stdout is not None
+    copy.stdout.close()
+    consumer.connection.close()
+    rows = two.rows()
+    assert {name: (row["here"], row["again"]) for name, row in rows.items()} == {
+        "q": (1, 1), "used": (1, 0),
+    }, "what a copy brought is here, too"  # fmt: skip
 
 
 def test_what_was_not_reached_is_still_there(two: Two) -> None:
@@ -414,7 +439,7 @@ def test_a_file_is_checked_without_any_node(tmp_path: Path) -> None:
         (["import-from"], "needs an AMQP URI"),
         (["import-from", "amqp://h"], "--management is missing"),
         (["import-from", "http://h", "--management", "http://h"], "must be an amqp"),
-        (["import-from", "amqp://h", "--management", "ftp://h"], "--url"),
+        (["import-from", "amqp://h", "--management", "ftp://h"], "--management"),
     ],
 )
 def test_bad_usage(tmp_path: Path, words: list[str], text: str) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from burrowmq.broker.imports.inbox import Inbox
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import Inbox, Kind, Move, Row
+from burrowmq.broker.imports.move import Kind, Move, Row
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.invariants import verify
 from burrowmq.broker.queue.origin import Origin
@@ -23,7 +25,7 @@ from burrowmq.broker.queue.rules.settings import Settings
 from burrowmq.broker.queue.run import DeliveryRun as QueueRun
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.protocol import methods
-from burrowmq.protocol.client.events import DeliveryRun, ReplyReceived
+from burrowmq.protocol.client.events import ClientEvent, DeliveryRun, ReplyReceived
 from burrowmq.protocol.codec import Message, load_message
 from burrowmq.storage.disk.checked_writer import CheckedWriter
 from burrowmq.storage.engine import Engine
@@ -37,35 +39,66 @@ T = TypeVar("T")
 
 
 class There:
-    """The other broker's end of a link: one queue, which nobody else uses. It has forgotten nobody's acks."""
+    """The other broker's end of a link: one queue, which nobody else uses. It has forgotten nobody's acks.
 
-    def __init__(self, messages: list[Message], inbox: Inbox, *, seen: int = 0) -> None:
+    What it says comes in that order, as far as the link is read. With `is_slow` it begins to deliver, one message after
+    the other, when it is asked how many there are: its answer is behind them.
+    """
+
+    def __init__(
+        self, messages: list[Message], inbox: Inbox, *, seen: int = 0, is_slow: bool = False
+    ) -> None:
         self.left = messages
         self.connection = self
         self._inbox = inbox
         self._ready = len(messages)
         self._acked = 0
         self._seen = seen
+        self._is_slow = is_slow
+        self._due: list[ClientEvent] = []
+        self._wire: deque[ClientEvent] = deque()
+        self._is_paused = False
 
     def send(self, channel: int, method: methods.Method) -> None:
         """Answer."""
-        link = cast("Any", self)
         if isinstance(method, methods.Basic.Consume):
-            self._answer(methods.Basic.ConsumeOk("import"))
-            again, new = self.left[: self._seen], self.left[self._seen :]
-            runs = [DeliveryRun(channel, b"import", 1, True, again, 0)] if again else []
-            runs.append(DeliveryRun(channel, b"import", 1 + len(again), False, new, 0))
-            self._inbox.received(link, [each for each in runs if each.messages])
+            self._wire.append(ReplyReceived(1, methods.Basic.ConsumeOk("import")))
+            self._due = self._deliveries(channel)
             self._ready = 0
+            if not self._is_slow:
+                self._deliver()
+            self._go_on()
         elif isinstance(method, methods.Queue.Declare):
+            self._deliver()
             self._answer(methods.Queue.DeclareOk("q", self._ready, 0))
         elif isinstance(method, methods.Basic.Qos):
             self._answer(methods.Basic.QosOk())
         else:
             self._answer(methods.Channel.OpenOk())
 
+    def _deliveries(self, channel: int) -> list[ClientEvent]:
+        again, new = self.left[: self._seen], self.left[self._seen :]
+        if not self._is_slow:
+            runs = [(1, True, again), (1 + len(again), False, new)]
+        else:
+            runs = [(1 + at, at < len(again), [each]) for at, each in enumerate(self.left)]
+        return [
+            DeliveryRun(channel, b"import", tag, is_again, some, sum(each.size for each in some))
+            for tag, is_again, some in runs
+            if some
+        ]
+
+    def _deliver(self) -> None:
+        self._wire += self._due
+        self._due = []
+
     def _answer(self, method: methods.Method) -> None:
-        self._inbox.received(cast("Any", self), [ReplyReceived(1, method)])
+        self._wire.append(ReplyReceived(1, method))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._wire and not self._is_paused:
+            self._inbox.received(cast("Any", self), [self._wire.popleft()])
 
     def ack(self, _channel: int, tag: int, *, multiple: bool) -> None:
         """They are gone here."""
@@ -77,10 +110,13 @@ class There:
         """All was sent at once."""
 
     def pause_reading(self) -> None:
-        """Everything was sent."""
+        """What comes has to wait."""
+        self._is_paused = True
 
     def resume_reading(self) -> None:
-        """The same."""
+        """It goes on in another turn."""
+        self._is_paused = False
+        asyncio.get_running_loop().call_soon(self._go_on)
 
 
 class Node:
@@ -111,7 +147,7 @@ class Node:
             republish=lambda death, messages: None,
             on_unused=lambda name: None,
         )
-        self.found = Queue("q", power.settings, context, durable=True)
+        self.found = Queue("q", power.settings, context, durable=True, arguments=power.arguments)
         self.found.recover(lambda name, level: self.engine.is_stored("/", name, level))
         if power.is_loaded:
             self.found.load_start_batch(1 << 20)
@@ -152,7 +188,7 @@ class Node:
             run=self._run,
             was_down=lambda: False,
         )
-        link: Any = There(power.left, inbox, seen=power.seen)
+        link: Any = There(power.left, inbox, seen=power.seen, is_slow=power.is_slow)
         try:
             move = Move(self, link, inbox, journal, power.row, kind)
             asyncio.run(move.run(may_come_again=True))
@@ -192,6 +228,8 @@ class Power:
         is_copy: bool = False,
         is_loaded: bool = False,
         trusts_times: bool = False,
+        is_slow: bool = False,
+        arguments: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         self.path = path
@@ -201,7 +239,9 @@ class Power:
         self.is_quiet = is_quiet
         self.is_copy = is_copy
         self.trusts_times = trusts_times
+        self.is_slow = is_slow
         self.is_loaded = is_loaded
+        self.arguments = arguments or {}
         self.settings = Settings(**settings)
         self.disk = SimFileSystem(strict=False)
         self.disk.sector = 64

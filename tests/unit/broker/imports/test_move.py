@@ -1,64 +1,34 @@
-"""burrowmq.broker.imports.move: the inbox is bounded, and knows who has the queue there."""
+"""burrowmq.broker.imports.move: an end is found, whatever waits on the way (kills and power cuts: test_move_*.py)."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from burrowmq.broker.imports.move import (
-    UNREAD_COUNT,
-    Failed,
-    Inbox,
-    Lost,
-)
-from burrowmq.protocol.client.events import ChannelEnded, DeliveryRun
+from burrowmq.broker.imports import inbox
+from tests.simulation.store_world import OPTIONS
+from tests.support.import_bench import Power
 from tests.support.messages import message
 
 
-class PausedLink:
-    """A link that only knows whether it is read."""
-
-    is_paused = False
-
-    def pause_reading(self) -> None:
-        self.is_paused = True
-
-    def resume_reading(self) -> None:
-        self.is_paused = False
-
-
-def test_the_inbox_is_bounded_by_messages_too_and_knows_which_came_before() -> None:
-    inbox, link = Inbox(), PausedLink()
-    either: Any = link
-    tag = 1
-    while not link.is_paused:
-        run = DeliveryRun(1, b"import", tag, tag < 200, [message(b"")] * 100, 0)
-        inbox.received(either, [run])
-        tag += 100
-    assert UNREAD_COUNT < inbox.count <= UNREAD_COUNT + 100
-    some, again = inbox.look(300)
-    assert (len(some), again) == (300, [True] * 200 + [False] * 100)
-    last = 0
-    while link.is_paused:
-        last, _ = inbox.take(either)
-    assert 0 < inbox.count < UNREAD_COUNT // 2
-    assert last == tag - 1 - inbox.count
-
-
-@pytest.mark.parametrize(
-    ("code", "text", "kind"),
-    [
-        (403, "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use", Lost),
-        (403, f"ACCESS_REFUSED - queue '{'q' * 220}", Lost),  # cut at 255 octets
-        (403, "ACCESS_REFUSED - access to queue 'exclusive' in vhost '/' refused for user 'u'", Failed),
-        (404, "NOT_FOUND - no queue 'exclusive' in vhost '/'", Failed),
-        (405, "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'", Lost),
-    ],
-)  # fmt: skip
-def test_only_who_has_the_queue_is_waited_for(code: int, text: str, kind: type[Exception]) -> None:
-    inbox = Inbox()
-    link: Any = PausedLink()
-    inbox.received(link, [ChannelEnded(1, code, text)])
-    with pytest.raises(kind):
-        inbox.check()
+@pytest.mark.parametrize("has_copied", [False, True])
+@pytest.mark.parametrize("is_single", [False, True])
+def test_an_answer_behind_more_than_may_wait_here_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_copied: bool, is_single: bool
+) -> None:
+    """Nothing is read while too much waits: a few large messages, and behind them how many there are."""
+    monkeypatch.setattr(inbox, "UNREAD_BYTES", 1000)
+    monkeypatch.setattr(inbox, "REPLY_S", 0.2)
+    left = [message(b"%d:" % number + b"x" * 900, persistent=True) for number in range(9)]
+    arguments = {"x-single-active-consumer": True} if is_single else {}
+    power = Power(
+        tmp_path / "j", left, options=OPTIONS, is_slow=True, is_copy=has_copied, arguments=arguments
+    )
+    if has_copied:
+        power.start().move()
+        power.is_copy = False
+    node = power.start()
+    node.move()
+    assert power.left == []
+    assert [body[:1] for body in node.drain()] == [b"%d" % number for number in range(9)]

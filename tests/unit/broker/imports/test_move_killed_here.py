@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from burrowmq.broker.imports.inbox import Inbox
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import Inbox, Kind, Move, Row
+from burrowmq.broker.imports.move import Kind, Move, Row
 from burrowmq.broker.queue.browse import Seen, browse
 from burrowmq.protocol.codec import Message
 from tests.support.import_bench import There
