@@ -54,6 +54,8 @@ class Run:
     messages: int
     is_quiet: bool = True
     """Whether the command is told that nobody publishes there."""
+    kills: tuple[float, float] = (0.25, 0.5)
+    """When so much of the messages is here, our node is killed, and then the other broker."""
     theirs: RabbitNode = field(init=False)
     ours: BrokerProcess = field(init=False)
     said: list[str] = field(default_factory=list)
@@ -221,14 +223,14 @@ def move(run: Run, *, rate: int = 0) -> str:
         *(("--rate", str(rate)) if rate else ()),
     )
     first = subprocess.Popen(ctl(run, *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_moved(run, run.messages // 4)
+    wait_moved(run, int(run.messages * run.kills[0]))
     run.ours.kill()
     out, _ = first.communicate(timeout=60)
     run.say(f"our node was killed; the command ended with {first.returncode}")
     assert first.returncode != 0, out
     run.ours.start()
     second = subprocess.Popen(ctl(run, *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_moved(run, run.messages // 2)
+    wait_moved(run, int(run.messages * run.kills[1]))
     run.theirs.kill()
     run.say(f"RabbitMQ was killed when {moved(run)} messages were here")
     run.theirs.start()
@@ -368,9 +370,19 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--rate", type=int, default=0)
     parser.add_argument("--publishers", action="store_true", help="leave --no-publishers out")
+    parser.add_argument(
+        "--kills",
+        type=float,
+        nargs=2,
+        default=(0.25, 0.5),
+        metavar="SHARE",
+        help="ours, then the other",
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        run = Run(Path(directory), given.queues, given.messages, is_quiet=not given.publishers)
+        run = Run(
+            Path(directory), given.queues, given.messages, not given.publishers, tuple(given.kills)
+        )
         run_all(run, rate=given.rate)
     return 0
 
