@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import field
+from operator import attrgetter
 
 from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
@@ -60,6 +61,10 @@ _SHARED_COUNTERS = (
     "unreadable_records",
     "open_files",
 )
+
+
+# Each commit asks: no generator.
+_UNSYNCED = attrgetter("persistent.unsynced_bytes")
 
 
 def queue_files(open_files: int) -> int:
@@ -347,7 +352,4 @@ class StoreContext:
 
     def is_dirty(self) -> bool:
         """Tell whether anything written is not durable yet."""
-        return bool(
-            self.cache.dirty_count
-            or any(store.persistent.unsynced_bytes for store in self._vhosts.values())
-        )
+        return bool(self.cache.dirty_count or any(map(_UNSYNCED, self._vhosts.values())))

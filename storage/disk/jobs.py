@@ -19,6 +19,7 @@ from burrowmq.storage.disk.backups import Backups
 from burrowmq.storage.disk.compactor import Compactor
 from burrowmq.storage.disk.scrub import Scrub
 from burrowmq.storage.disk.scrub_walk import ScrubWalk
+from burrowmq.storage.disk.short_commits import ShortCommits
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import (
     DirectoryFailed,
@@ -69,6 +70,7 @@ class DiskJobs:
         self._reader = writer.reader
         self._context = context
         self._cache = context.cache
+        self._short = ShortCommits(context, writer.queues(), writer.refusals, writer.counters)
         self._lock = threading.Lock()
         self._is_synced_first = options.confirm == "fsync"
         self._unsynced_limit = options.unsynced_limit
@@ -119,6 +121,12 @@ class DiskJobs:
         if writer.is_rescuing:
             self._rescue(wait_for_space)
             self._sync_or_rescue(None, wait_for_space, is_last=True)
+        if (
+            self._is_synced_first
+            and not writer.has_more_to_sync
+            and self._apply_short(commit, wait_for_space)
+        ):
+            return
         self._require_copies(commit, None)
         with self._lock:
             writer.begin(commit)
@@ -138,6 +146,27 @@ class DiskJobs:
             self.sync(commit, wait_for_space)
         elif self._context.log is not None:
             self._write_log(wait_for_space)
+
+    def _apply_short(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> bool:
+        """Write and sync a commit that is like most; False: nothing was done."""
+        short, writer = self._short, self._writer
+        with self._lock:
+            written = short.write(commit)
+        if written is None:
+            return False
+        if short.make_durable(written):
+            writer.unsynced_bytes = 0
+        else:
+            with self._lock:
+                writer.refused.begin(commit)
+                short.give_back(written)
+            self.sync(commit, wait_for_space)
+        if written.acks:
+            with self._lock:
+                writer.refused.begin(commit)
+                writer.begin_late_acks(written.acks)
+            self._write(commit, wait_for_space)
+        return True
 
     def _require_copies(self, commit: StagedCommit, under_way: StagedCommit | None) -> None:
         """Of dead letters that the disk refuses only the originals are durable: they cannot be deleted.

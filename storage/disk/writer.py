@@ -34,6 +34,7 @@ from burrowmq.storage.disk.deletions import NOTHING, order_of
 from burrowmq.storage.disk.elision import (
     ControlCommand,
     LeftToWrite,
+    QueueChanges,
     RunToWrite,
     left_to_write,
 )
@@ -124,6 +125,25 @@ class Writer:
         self.counters.commits += 1
         self.counters.commit_bytes.add(commit.size)
 
+    def begin_late_acks(self, queues: Mapping[int, QueueChanges]) -> None:
+        """A commit's messages are written, and durable: `advance` goes on with its acks, which nobody waits for."""
+        assert not self._steps, "a commit is being written"
+        for queue_id, changes in queues.items():
+            self.counters.elided += changes.elided
+            queue = self._queues.get(queue_id)
+            if queue is not None and (changes.acks or changes.acked_seqs):
+                self._steps += self._ack_steps_of(queue_id, queue, changes, is_due=False)
+        self._steps.append(self._shared.drop_refs)
+
+    def _ack_steps_of(
+        self, queue_id: int, queue: QueueDisk, changes: QueueChanges, *, is_due: bool
+    ) -> list[Callable[[], None]]:
+        self._unflushed[queue_id] = None
+        return [
+            partial(self.acks.take, queue_id, queue, changes),
+            partial(self.acks.flush, queue_id, queue, is_due=is_due),
+        ]
+
     def advance(self) -> None:
         """Go on writing the commit. Raises DiskFull (call it again later) or another StorageError."""
         steps, cache = self._steps, self.context.cache
@@ -203,10 +223,8 @@ class Writer:
                 self._shared.share(queue.vhost, run.messages)
                 puts += self._parts_of(queue_id, queue, run)
             if changes.acks or changes.acked_seqs:
-                acks.append(partial(self.acks.take, queue_id, queue, changes))
-                self._unflushed[queue_id] = None
                 is_due = is_moving or queue_id in acks_of
-                acks.append(partial(self.acks.flush, queue_id, queue, is_due=is_due))
+                acks += self._ack_steps_of(queue_id, queue, changes, is_due=is_due)
                 flushed.add(queue_id)
         for queue_id in acks_of - flushed:  # acked in earlier commits
             queue = self._queues.get(queue_id)
@@ -328,6 +346,11 @@ class Writer:
                 queue.after_sync()
             if not queue.is_retiring:
                 del self._retiring[queue]
+
+    @property
+    def has_more_to_sync(self) -> bool:
+        """Whether the next sync is for more than what a commit writes."""
+        return bool(self._rescue or self._filled or self._retiring or self.is_sync_due)
 
     @property
     def is_rescuing(self) -> bool:

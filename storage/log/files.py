@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.content import Content, Piece
@@ -133,7 +133,7 @@ class Unsynced:
         if self.is_large:
             return
         self.size += len(data)
-        if self.size > LARGE:
+        if is_large(self.size):
             self.set_large()
         else:
             self.pieces.append((offset, bytes(data)))
@@ -202,6 +202,15 @@ class OwnFile:
 
     def close(self) -> None:
         """Let go of it: the log may still have to sync it, and its descriptor goes with the last who has it."""
+
+
+OwnWrite: TypeAlias = tuple[OwnFile, bytes, int]
+"""An own file, what was written to it, and where."""
+
+
+def is_large(size: int) -> bool:
+    """Whether so many bytes of one file are synced in place."""
+    return size > LARGE
 
 
 def missing(path: str, operation: str) -> FileNotFoundError:

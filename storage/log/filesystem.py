@@ -21,6 +21,7 @@ from burrowmq.storage.log.files import OwnFile, as_own, missing
 from burrowmq.storage.log.groups import Groups
 from burrowmq.storage.log.records import Kind
 from burrowmq.storage.log.replay import Replayed
+from burrowmq.storage.log.short_way import ShortWay
 from burrowmq.storage.log.syncs import LogOptions, Syncs
 
 
@@ -41,6 +42,7 @@ class LogFileSystem:
         self._small = self.groups.small
         self._own = self.groups.own
         self._syncs = Syncs(base, self.groups, f"{data_dir}/{DIRECTORY}", options)
+        self.short_way = ShortWay(base, self.groups, self._syncs)
 
     # -- what becomes durable -------------------------------------------------------------------------------------
 

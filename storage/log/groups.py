@@ -10,7 +10,7 @@ log may have lost is written to the other file, once.
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 from burrowmq.storage.errors import error_text
@@ -18,11 +18,12 @@ from burrowmq.storage.files.cache import NO_ROOM
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.content import Piece
-from burrowmq.storage.log.files import Unsynced, opened
+from burrowmq.storage.log.files import OwnWrite, Unsynced, opened
 from burrowmq.storage.log.own_files import OwnFiles
 from burrowmq.storage.log.records import Kind, pack_record, pack_writes
 from burrowmq.storage.log.replay import Replayed, replay, seed_of
 from burrowmq.storage.log.small_queues import SmallQueues
+from burrowmq.storage.record import pack_log_writes
 
 # To note a rename, when the log has to be begun anew meanwhile.
 _ATTEMPTS = 3
@@ -134,6 +135,34 @@ class Groups:
                 self.begin_generation()
         self._forgetting.clear()
 
+    def log_at_once(self, writes: Sequence[OwnWrite]) -> bool:
+        """Make durable what was noted, and what was just written to own files of which nothing is due.
+
+        False: it is not. Nothing is known of the files then; `flush` goes on once they are due.
+        """
+        log, start = self._log, len(self.root)
+        named = [(file.path[start:].encode(), offset, data) for file, data, offset in writes]
+        payload = pack_log_writes(log.seed, Kind.OWN_WRITE, named)
+        if self._records:
+            payload = b"".join((*self._records, payload))
+        is_through = log.takes_through(len(payload))
+        try:
+            if not is_through:
+                log.append(payload)
+        except OSError:  # it is not there: the usual way tries it again
+            return False
+        try:
+            if is_through:
+                log.append_through(payload)
+            else:
+                log.sync()
+        except OSError:
+            log.spoil()
+            return False
+        self._records = []
+        self.own.note_logged_at_once([file for file, _, _ in writes])
+        return True
+
     def _payload(self) -> bytes:
         """Give the records of the next group. Raises OSError."""
         if not self._log.is_open:
@@ -180,9 +209,16 @@ class Groups:
 
     def is_ending(self, behind_limit: int) -> bool:
         """Whether the next generation should begin: not while a file that failed is not written elsewhere."""
-        if not self._log.is_full and self.own.behind_count <= behind_limit:
-            return False
-        return not self.own.has_spoilt
+        return self.is_full(behind_limit) and not self.own.has_spoilt
+
+    def is_full(self, behind_limit: int) -> bool:
+        """Whether the next generation should begin if it can."""
+        return self._log.is_full or self.own.behind_count > behind_limit
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a generation was begun whose file has not failed."""
+        return self._log.is_open
 
     def begin_generation(self) -> None:
         """Begin the log's next generation; own files that it is ahead of are synced before. Raises OSError.

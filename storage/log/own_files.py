@@ -10,11 +10,11 @@ Called by `storage.log.groups`, `.syncs` and `.filesystem` on the disk thread; d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.log.files import OwnFile, SmallFile, Unsynced, opened
+from burrowmq.storage.log.files import OwnFile, OwnWrite, SmallFile, Unsynced, is_large, opened
 
 # Own files are synced in place when more bytes than these were written to them, or more for each of many files
 # than its sync costs: 4 KB, a megabyte in all;
@@ -23,6 +23,11 @@ _LOGGED_EACH = 4 * 1024
 _LOGGED_MOST = 1024 * 1024
 # or when so few files have more than `files.LARGE`, and so few others go with them.
 _WITH_LARGE = 4
+
+
+def _most(count: int) -> int:
+    """So many bytes of so many files go into the log."""
+    return min(max(_LOGGED_BYTES, _LOGGED_EACH * count), _LOGGED_MOST)
 
 
 class OwnFiles:
@@ -99,6 +104,18 @@ class OwnFiles:
         self._due.pop(path, None)
         return path in self._behind
 
+    def takes_at_once(self, writes: Sequence[OwnWrite]) -> bool:
+        """Whether these writes go into the next group: nothing else waits in their files, and they are few bytes."""
+        size = 0
+        for file, data, _ in writes:
+            known = self._known.get(file.path)
+            if known is not None and (known.pieces or known.is_large or known.is_spoilt):
+                return False
+            if is_large(len(data)):
+                return False
+            size += len(data)
+        return size <= _most(len(writes))
+
     # -- the next group -------------------------------------------------------------------------------------------
 
     def choose(self, files: list[File]) -> list[File]:
@@ -115,8 +132,7 @@ class OwnFiles:
             known.file = own
             small.append((file.path, known))
             size += known.size
-        most = min(max(_LOGGED_BYTES, _LOGGED_EACH * len(small)), _LOGGED_MOST)
-        if size > most or (large and len(small) <= _WITH_LARGE):
+        if size > _most(len(small)) or (large and len(small) <= _WITH_LARGE):
             return files
         self._due.update(small)
         return large
@@ -131,6 +147,20 @@ class OwnFiles:
             unsynced.take_pieces()
         self._behind.update(self._due)
         self._due = {}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is due, refused, or on its way to another name."""
+        return not self._due and not self._refused and self.renaming is None
+
+    def note_logged_at_once(self, files: Iterable[OwnFile]) -> None:
+        """What was just written to these is in the log."""
+        for file in files:
+            if file.path not in self._behind:
+                known = self.noted(file.path)
+                known.file = file
+                known.is_behind = True
+                self._behind[file.path] = known
 
     # -- the next generation --------------------------------------------------------------------------------------
 

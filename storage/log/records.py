@@ -50,6 +50,7 @@ from typing import Final
 from burrowmq.records import NamedTuple
 from burrowmq.storage.errors import ForeignStore, UnknownFormat
 from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.record import crc32
 
 HEADER_SIZE: Final = 64
 GROUP_SIZE: Final = 40
@@ -146,7 +147,7 @@ def pack_group(
 ) -> bytes:
     """Give a group."""
     head = _GROUP.pack(
-        GROUP_MAGIC, len(payload), generation, flags, sequence, durable, zlib.crc32(payload)
+        GROUP_MAGIC, len(payload), generation, flags, sequence, durable, crc32(payload, 0)
     )
     return b"".join((head, zlib.crc32(head, seed).to_bytes(4, "little"), payload))
 

@@ -94,6 +94,11 @@ class SmallQueues:
             self._grown[directory] = None
             self._stored += written
 
+    @property
+    def has_grown(self) -> bool:
+        """Whether any was written to since the last look."""
+        return bool(self._grown)
+
     def take_grown(self, limit: int, total_limit: int, count: int) -> list[str]:
         """Give up to so many directories that have to move out: those that have more than the limit.
 

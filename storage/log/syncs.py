@@ -61,9 +61,20 @@ class Syncs:
         except OSError as error:
             failed.append((self._log_dir, error))
         else:
-            self._move_out_grown()
-            groups.small.pack_idle()
+            self.look_at_small()
         return failed + self._take_refused(own)[0] if groups.own.has_refused else failed
+
+    @property
+    def is_about_to_do_more(self) -> bool:
+        """Whether the next sync does more than write a group: in place, or begin a generation."""
+        return self.is_in_place or not self._groups.is_open or self._is_full
+
+    def look_at_small(self) -> None:
+        """A group is written: small queues that have grown move out, some of those that nobody uses take less."""
+        small = self._groups.small
+        if small.has_grown:
+            self._move_out_grown()
+        small.pack_idle()
 
     def overdue(self) -> list[File]:
         """Give the own files that have to be durable in place before the log's next generation begins: now is the time.
@@ -83,6 +94,10 @@ class Syncs:
             self._base.fsync_dir(path)
             self._groups.changed.pop(path, None)
         self._groups.flush()
+
+    @property
+    def _is_full(self) -> bool:
+        return self._groups.is_full(self._options.behind_limit)
 
     @property
     def _is_ending(self) -> bool:

@@ -57,6 +57,11 @@ class RunWrites(NamedTuple):
     entries_at: int
     is_synced: bool
 
+    def note_written(self) -> None:
+        """It was written: count it."""
+        self.segment.take_stored(self.first, self.message_count)
+        self.segment.grow_to(self.begin + len(self.records))
+
 
 class SegmentState(NamedTuple):
     """Everything known of a segment, as a clean stop writes it down."""

@@ -76,6 +76,7 @@ __all__ = [
     "crc32",
     "message_columns",
     "pack_index_entries",
+    "pack_log_writes",
     "pack_records",
     "pack_stored",
     "ranges_of",
@@ -182,6 +183,10 @@ class _Packer(Protocol):
         location: int,
     ) -> tuple[bytes, bytes, bool] | None: ...
 
+    def pack_log_writes(
+        self, seed: int, kind: int, writes: list[tuple[bytes, int, bytes]]
+    ) -> bytes: ...
+
     def unpack_index_entries(
         self, buffer: Buffer, first_slot: int, segment_no: int, seed: int
     ) -> _Columns: ...
@@ -209,6 +214,7 @@ ranges_of = _packer.ranges_of
 message_columns = _packer.message_columns
 pack_index_entries = _packer.pack_index_entries
 pack_stored = _packer.pack_stored
+pack_log_writes = _packer.pack_log_writes
 
 
 def seed_of(identity: bytes, directory: str = "") -> int:

@@ -175,8 +175,10 @@ cdef enum:
     ENTRY = 32
     # Of bytes: less is packed without a moment for other threads, which would cost more than the packing.
     SMALL = 16384
-    # Of messages: more are packed column by column.
-    STORED = 64
+    # Of messages, and bytes: more are packed column by column.
+    STORED = 128
+    STORED_BYTES = 65536
+    LOG_RECORD = 20
     PRESENT = 1
     IN_STORE = 2
     PERSISTENT = 65536
@@ -209,6 +211,8 @@ def crc32(const uint8_t[::1] data not None, uint32_t seed):
     if size == 0:
         return seed
     at = &data[0]
+    if size < STORED_BYTES:
+        return burrow_crc(seed, at, size)
     with nogil:
         seed = burrow_crc(seed, at, size)
     return seed
@@ -580,7 +584,7 @@ def pack_stored(messages, expiries, uint32_t first_slot, uint32_t segment_no, ui
         if message.handle >= 0:
             return None
         total += HEADER + META + PyBytes_GET_SIZE(address) + PyBytes_GET_SIZE(raw)
-        if total >= SMALL:
+        if total >= STORED_BYTES:
             return None
     records = PyBytes_FromStringAndSize(NULL, total)
     entries = PyBytes_FromStringAndSize(NULL, count * ENTRY)
@@ -612,6 +616,44 @@ def pack_stored(messages, expiries, uint32_t first_slot, uint32_t segment_no, ui
     if total:
         raise ValueError("a message has changed")
     return records, entries, persistent != 0
+
+
+def pack_log_writes(uint32_t seed, uint8_t kind, list writes not None):
+    """Pack a record of the commit log for each (path, offset, bytes) of some writes."""
+    cdef Py_ssize_t total = 0
+    cdef Py_ssize_t size
+    cdef Py_ssize_t name_size
+    cdef uint64_t offset
+    cdef bytes name
+    cdef bytes data
+    cdef bytes packed
+    cdef uint8_t* to
+    cdef uint8_t* end
+    for name, _, data in writes:
+        if name is None or data is None:
+            raise TypeError("a path or data is not bytes")
+        if PyBytes_GET_SIZE(name) > 0xFFFF or PyBytes_GET_SIZE(data) > 0xFFFFFFFF:
+            raise OverflowError("a path or data is too long")
+        total += LOG_RECORD + PyBytes_GET_SIZE(name) + PyBytes_GET_SIZE(data)
+    packed = PyBytes_FromStringAndSize(NULL, total)
+    to = <uint8_t*>PyBytes_AS_STRING(packed)
+    end = to + total
+    for name, offset, data in writes:
+        name_size, size = PyBytes_GET_SIZE(name), PyBytes_GET_SIZE(data)
+        if LOG_RECORD + name_size + size > end - to:
+            raise ValueError("a list of writes has changed")
+        to[0] = kind
+        to[1] = 0
+        burrow_put16(to + 2, <uint32_t>name_size)
+        burrow_put32(to + 4, <uint32_t>size)
+        burrow_put64(to + 8, offset)
+        memcpy(to + LOG_RECORD, PyBytes_AS_STRING(name), name_size)
+        burrow_put32(to + 16, burrow_crc(burrow_crc(seed, to, 16), to + LOG_RECORD, name_size))
+        memcpy(to + LOG_RECORD + name_size, PyBytes_AS_STRING(data), size)
+        to += LOG_RECORD + name_size + size
+    if to != end:
+        raise ValueError("a list of writes has changed")
+    return packed
 
 
 cdef uint8_t _entry_status(const uint8_t* at, uint32_t place, uint32_t seed) noexcept nogil:

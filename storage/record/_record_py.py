@@ -29,13 +29,14 @@ LARGE_RECORD = 4_000_000
 FOLLOWS_SYNC = 1 << 31
 ENTRY_SIZE = 32
 # Of a run that `pack_stored` takes: fewer bytes than these, at most so many messages.
-STORED_BYTES = 16_384
-STORED_COUNT = 64
+STORED_BYTES = 65_536
+STORED_COUNT = 128
 
 _HEAD = struct.Struct("<HBBIIII")
 _HEADER = struct.Struct("<HBBIIIII")
 _META = struct.Struct("<IQ")
 _U32 = struct.Struct("<I")
+_LOG_RECORD = struct.Struct("<BBHIQ")
 _ENTRY = struct.Struct("<BBHB3sQIIQ")
 # In an entry's place: so many bits tell places apart, and the highest is there in all but those of earlier versions.
 _PLACE_BITS = (1 << 23) - 1
@@ -259,6 +260,16 @@ def pack_stored(
         array("Q", bytes(8 * count) if expiries is None else expiries),
     )
     return blob, pack_index_entries(columns, first_slot, segment_no, seed), 1 in flags
+
+
+def pack_log_writes(seed: int, kind: int, writes: list[tuple[bytes, int, bytes]]) -> bytes:
+    """Pack a record of the commit log for each (path, offset, bytes) of some writes: see `storage.log.records`."""
+    parts: list[bytes] = []
+    for name, offset, data in writes:
+        head = _LOG_RECORD.pack(kind, 0, len(name), len(data), offset)
+        check = zlib.crc32(name, zlib.crc32(head, seed))
+        parts += (head, check.to_bytes(4, "little"), name, data)
+    return b"".join(parts)
 
 
 def unpack_index_entries(

@@ -154,8 +154,7 @@ class IndexFilesV2:
             cache = self.directory.cache
             cache.store_written(run.store_file.path, run.store_file)
             cache.index_written(run.index_file.path, run.index_file)
-        segment.take_stored(run.first, run.message_count)
-        segment.grow_to(run.begin + len(run.records))
+        run.note_written()
         return segment.used == self.directory.entry_count
 
     def _put_columns(self, segment: Segment, first: int, entries: NewEntries) -> None:

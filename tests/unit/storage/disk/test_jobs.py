@@ -282,3 +282,16 @@ def test_a_full_disk_only_makes_the_acks_of_a_move_wait() -> None:
     side.jobs.apply(commit, side.waits.append)
     assert len(side.waits) == 1
     assert side.read() == [2, 3]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_commit_whose_log_fails_is_synced_all_the_same(seed: int) -> None:
+    side = DiskSide(has_log=True, log_queue_limit=200)
+    side.open()
+    for first in range(3):
+        side.append(first, 1)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part="/commit_log/")
+    side.append(3, 1)
+    found = DiskSide(side.filesystem.cut(random.Random(seed)), has_log=True, log_queue_limit=200)
+    found.take_up()
+    assert found.read() == [0, 1, 2, 3]

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.log.files import as_own
 from burrowmq.storage.log.mount import mount
 from burrowmq.storage.log.records import GROUP_SIZE
 from tests.support.mounted_log import (
@@ -148,3 +149,25 @@ def test_a_group_that_the_power_tore_ends_the_log_where_no_sync_came_behind_it()
     again, damaged = mount(killed, "/data", IDENTITY, OPTIONS, is_new=False)
     assert damaged == []
     assert again.listdir(QUEUES) == []
+
+
+@pytest.mark.parametrize("operation", ["pwrite", "fdatasync", ""])
+def test_what_was_just_written_is_one_group_or_is_left_to_the_usual_way(operation: str) -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    own = as_own(moved_out(filesystem))
+    assert own is not None
+    small = made(filesystem, f"{QUEUES}/small/a")
+    groups = filesystem.groups
+    own.base.pwrite(b"little", 500)
+    if operation:
+        base.fail(operation, path_part=".log")
+    is_logged = groups.log_at_once([(own, b"little", 500)])
+    assert is_logged == (not operation)
+    if not is_logged:
+        own.note_written(b"little", 500)
+        synced(filesystem, own, small)
+    assert groups.own.is_behind(own.path) == is_logged
+    for seed in range(5):
+        found, _ = mounted(base.cut(random.Random(seed)), OPTIONS)
+        assert found.read_file(own.path)[500:] == b"little"
+        assert found.read_file(small.path) == b"data"

@@ -117,3 +117,28 @@ def test_a_refusal_is_kept_until_it_is_told() -> None:
     assert (own.get("/b"), paths(own.refused())) == (None, ["/a"])
     own.forget("/a")
     assert own.refused() == []
+
+
+def test_few_bytes_of_files_in_which_nothing_waits_are_taken_at_once() -> None:
+    written = Written()
+    own = written.own
+    file = OwnFile(written.groups, written.base.create("/file"))
+    assert own.takes_at_once([(file, bytes(LARGE), 0)])
+    assert not own.takes_at_once([(file, bytes(LARGE + 1), 0)])
+    assert own.takes_at_once([(file, bytes(LARGE), 0)] * 4)
+    assert not own.takes_at_once([(file, bytes(LARGE), 0)] * 5)
+    assert own.is_plain
+    own.note_logged_at_once([file])
+    own.note_logged_at_once([file])
+    assert own.is_behind("/file")
+    assert paths(own.overdue()) == ["/file"]
+    assert own.takes_at_once([(file, b"more", 0)])
+    file.pwrite(b"waits", 0)
+    assert not own.takes_at_once([(file, b"more", 5)])
+    assert own.choose([file]) == []
+    assert not own.is_plain
+    own.note_logged()
+    assert own.takes_at_once([(file, b"more", 5)])
+    own.refuse("/file", OSError(errno.EIO, "refused"))
+    assert not own.is_plain
+    assert not own.takes_at_once([(file, b"more", 5)])

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.storage import record
+from burrowmq.storage.log.records import Kind, pack_writes
 from burrowmq.storage.record import _record_py
 from burrowmq.storage.types import PERSISTENT
 from tests.support.stored_message import FakeMessage
@@ -340,10 +341,28 @@ def test_a_long_run_and_one_of_the_shared_store_are_not_packed_at_once(packer: M
     def packed(messages: list[FakeMessage]) -> object:
         return packer.pack_stored(messages, None, 0, 0, SEED, 64)
 
-    assert packed([FakeMessage(b"k", b"x", 1)] * 64) is not None
-    assert packed([FakeMessage(b"k", b"x", 1)] * 65) is None
-    assert packed([FakeMessage(b"k", b"x" * 16_000, 16_000)]) is not None
-    assert packed([FakeMessage(b"k", b"x" * 8_200, 8_200)] * 2) is None
+    assert packed([FakeMessage(b"k", b"x", 1)] * 128) is not None
+    assert packed([FakeMessage(b"k", b"x", 1)] * 129) is None
+    assert packed([FakeMessage(b"k", b"x" * 65_000, 65_000)]) is not None
+    assert packed([FakeMessage(b"k", b"x" * 33_000, 33_000)] * 2) is None
     assert packed([FakeMessage(b"k", b"x", 1), FakeMessage(b"k", b"x", 1, handle=0)]) is None
     with pytest.raises((TypeError, AttributeError)):
         packed([FakeMessage(None, b"x", 1)])  # type: ignore[arg-type]
+
+
+def test_writes_are_packed_as_the_log_packs_them(packer: ModuleType) -> None:
+    rng = random.Random(5)
+    for count in (0, 1, 200):
+        writes = [
+            (f"v/queues/{size}é", rng.randrange(1 << 60), rng.randbytes(size))
+            for size in rng.choices(range(700), k=count)
+        ]
+        expected = [
+            part
+            for path, offset, data in writes
+            for part in pack_writes(SEED, Kind.OWN_WRITE, path, [(offset, data)])
+        ]
+        given = [(path.encode(), offset, data) for path, offset, data in writes]
+        assert packer.pack_log_writes(SEED, Kind.OWN_WRITE, given) == b"".join(expected)
+    with pytest.raises(TypeError):
+        packer.pack_log_writes(SEED, 8, [(None, 0, b"")])
