@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.directory.quarantine import Quarantine
@@ -118,6 +119,11 @@ class Engine:
         self._room_bytes = options.backlog_limit  # that the one in flight leaves to the next
         self._is_due = False
         self._is_over_backlog = False
+        self._handed_at = 0.0
+        # What the last commit was awaited for, and what was staged when it finished: as much may come with the next.
+        self.expected = 0
+        self.finished_at = 0.0
+        self.commit_s = 0.0  # how long it took
         self._owed = OwedCopies()
         self._faulty: dict[int, set[str]] = {}  # open queues with the kinds of their faults
         self._writer: Writer | None = None
@@ -190,9 +196,13 @@ class Engine:
 
     # -- commits --------------------------------------------------------------------------------------------------
 
-    def require_sync(self) -> None:
-        """Somebody waits for the current epoch: with `confirm = fsync` it is synced before it is reported."""
+    def require_sync(self, count: int = 1) -> None:
+        """Somebody waits for the current epoch: with `confirm = fsync` it is synced before it is reported.
+
+        `count`: so many messages' confirms do.
+        """
         self._collecting.sync = True
+        self._collecting.awaited += count
 
     def require_acks(self, queue_ids: Iterable[int]) -> None:
         """What was acked in these queues so far is written with the current commit: a sync of it covers that too."""
@@ -228,6 +238,19 @@ class Engine:
             and not (commit.sync or commit.definitions or commit.backup or commit.deleted)
         )
 
+    def report(self) -> None:
+        """Take the news of a commit that is finished, if there is any."""
+        if self._in_flight is not None and self._backend is not None:
+            self._backend.report_finished()
+
+    @property
+    def awaited(self) -> int:
+        """Messages whose confirms wait for the commit that collects; 0 where it cannot go, or should at once."""
+        commit = self._collecting
+        if self._in_flight is not None or commit.definitions or commit.backup or commit.deleted:
+            return 0
+        return commit.awaited if commit.size < EARLY_BYTES else 0
+
     def hand_over(self) -> None:
         """Give the commit to the disk thread if that is free; if it is not, `on_due` is called when it is."""
         backend = self._backend
@@ -243,6 +266,7 @@ class Engine:
         self.epoch += 1
         self._collecting = StagedCommit(self.epoch)
         self._in_flight = commit
+        self._handed_at = time.monotonic()
         self._room_bytes = self.options.backlog_limit - commit.size
         backend.submit(commit)
 
@@ -269,6 +293,9 @@ class Engine:
             if log is not None:
                 log.release(commit.epoch)
         self._in_flight = None
+        self.finished_at = now = time.monotonic()
+        self.commit_s = now - self._handed_at
+        self.expected = commit.awaited + self._collecting.awaited
         self._room_bytes = self.options.backlog_limit
         if self._is_over_backlog and self.backlog_bytes < self.options.backlog_limit // 2:
             self._is_over_backlog = False

@@ -108,7 +108,7 @@ def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, 
     session.metrics.messages_received_confirm += count
     epoch = 0
     if pending:
-        session.engine.require_sync()
+        session.engine.require_sync(count)
         epoch = session.engine.epoch
         if session.settled:
             session.demand_acks()

@@ -117,7 +117,7 @@ class RunningNode:
             busy_wait = BusyWait(loop.call_soon, self.engine.is_idle)
         self.scheduler = make_scheduler(
             loop,
-            CommitPacing(self.engine, self._call_later).turn_ended,
+            CommitPacing(self.engine, self).turn_ended,
             _nothing if process.machine.is_shared else Pacing(self.metrics, busy_wait).turn_ended,
             self_check.look_of(self.vhosts, self.engine, refuse),
             process.machine.timeline,
@@ -151,8 +151,26 @@ class RunningNode:
             observer,
         )
 
-    def _call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
+    # -- what `turn.commit_pacing` asks of the loop; the scheduler is made with it --------------------------------
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
+        """See `turn.commit_pacing.Passes`."""
         self.scheduler.call_later(delay_s, callback)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """See there."""
+        self._loop.call_soon(callback)
+
+    def monotonic(self) -> float:
+        """See there."""
+        return self.scheduler.monotonic()
+
+    @property
+    def is_quiet(self) -> bool:
+        """See there."""
+        return self.scheduler.is_quiet
+
+    # -- parts ----------------------------------------------------------------------------------------------------
 
     def _make_engine(self, refuse: Callable[[str], None] | None) -> Engine:
         config, machine = self.config, self.process.machine

@@ -88,6 +88,7 @@ class StagedCommit:
     `backup`: the cut of this backup is taken when the commit is applied. `acks_of`: the acks of these queues,
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
     which have to be durable first: `moves` says from which queue (vhost, name) to which.
+    `awaited`: how many messages' confirms wait for it.
 
     Filled in by the disk side: `refused`, the queues that the disk refuses what the commit has for them;
     `unwritten_acks`, those of `acks_of` whose acks it refuses.
@@ -106,6 +107,7 @@ class StagedCommit:
     moves: set[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=set)
     refused: set[int] = field(default_factory=set)
     unwritten_acks: set[int] = field(default_factory=set)
+    awaited: int = 0
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write and nobody waits for it."""

@@ -158,7 +158,7 @@ class MemoryEngine:
         """As the test says."""
         return self.owed.get((vhost, name), "")
 
-    def require_sync(self) -> None:
+    def require_sync(self, count: int = 1) -> None:
         """Count who waits."""
         self.sync_required += 1
 

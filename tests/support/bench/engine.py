@@ -22,9 +22,9 @@ class BenchEngine(MemoryEngine):
         self.hand_overs = 0
         self._is_due = False
 
-    def require_sync(self) -> None:
+    def require_sync(self, count: int = 1) -> None:
         """Somebody waits for the batch that is being collected."""
-        super().require_sync()
+        super().require_sync(count)
         self._is_due = True
 
     def hand_over(self) -> None:

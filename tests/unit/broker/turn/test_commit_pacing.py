@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from pika import BasicProperties, spec
 
-from burrowmq.broker.turn.commit_pacing import WAIT_S, CommitPacing
+from burrowmq.broker.turn.commit_pacing import (
+    LINGER_PASSES,
+    LINGER_S,
+    MISSES,
+    RESTS,
+    TOGETHER,
+    WAIT_S,
+    CommitPacing,
+)
 from burrowmq.storage import engine as engine_module
 from tests.support.bench.loop import ManualLoop
 from tests.support.bench.node import NodeBench
@@ -23,15 +31,37 @@ class Engine:
     def __init__(self) -> None:
         self.may_wait = True
         self.hand_overs = 0
+        self.reports = 0
+        self.awaited = 0
+        self.expected = 0
+        self.finished_at = 0.0
+        self.commit_s = 0.0
+
+    def report(self) -> None:
+        """Count."""
+        self.reports += 1
 
     def hand_over(self) -> None:
         """Count."""
         self.hand_overs += 1
 
 
+class Passes:
+    """A loop by hand; `is_quiet`: the last pass brought nothing."""
+
+    def __init__(self, loop: ManualLoop) -> None:
+        self.call_later, self.call_soon = loop.call_later, loop.call_soon
+        self.is_quiet = False
+        self._loop = loop
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return self._loop.now_s
+
+
 def test_what_may_wait_is_handed_over_once_for_all_turns_of_its_time() -> None:
     loop, engine = ManualLoop(), Engine()
-    pacing = CommitPacing(engine, loop.call_later)
+    pacing = CommitPacing(engine, Passes(loop))
     for _ in range(50):
         pacing.turn_ended()
         loop.advance(WAIT_S / 60)
@@ -45,11 +75,111 @@ def test_what_may_wait_is_handed_over_once_for_all_turns_of_its_time() -> None:
 
 def test_what_somebody_waits_for_goes_at_once_with_what_has_collected() -> None:
     loop, engine = ManualLoop(), Engine()
-    pacing = CommitPacing(engine, loop.call_later)
+    pacing = CommitPacing(engine, Passes(loop))
     pacing.turn_ended()
     engine.may_wait = False
     pacing.turn_ended()
     assert engine.hand_overs == 1
+
+
+def _gathering(expected: int) -> tuple[ManualLoop, Engine, Passes, CommitPacing]:
+    """Right after a commit that took a second."""
+    loop, engine = ManualLoop(), Engine()
+    engine.may_wait, engine.expected, engine.commit_s = False, expected, 1.0
+    passes = Passes(loop)
+    return loop, engine, passes, CommitPacing(engine, passes)
+
+
+def test_a_commit_collects_what_the_last_one_was_awaited_for() -> None:
+    loop, engine, _, pacing = _gathering(TOGETHER)
+    for awaited in range(1, TOGETHER):
+        engine.awaited = awaited
+        pacing.turn_ended()
+        loop.run_once()
+        assert engine.hand_overs == 0
+    engine.awaited = TOGETHER
+    pacing.turn_ended()
+    assert (engine.hand_overs, engine.reports) == (1, TOGETHER)
+
+
+def test_it_goes_as_soon_as_a_pass_brings_nothing() -> None:
+    loop, engine, passes, pacing = _gathering(TOGETHER)
+    engine.awaited = 1
+    loop.now_s = LINGER_S
+    pacing.turn_ended()
+    passes.is_quiet = True
+    assert engine.hand_overs == 0
+    loop.run_once()
+    assert engine.hand_overs == 1
+
+
+def test_it_collects_no_longer_than_the_last_one_took() -> None:
+    loop, engine, _, pacing = _gathering(TOGETHER)
+    engine.awaited = 1
+    pacing.turn_ended()
+    loop.now_s = 1.0
+    loop.run_once()
+    pacing.turn_ended()
+    assert engine.hand_overs == 1
+
+
+def test_right_after_a_commit_empty_passes_wait_for_those_whom_it_answered() -> None:
+    loop, engine, passes, pacing = _gathering(TOGETHER)
+    engine.awaited, passes.is_quiet = 1, True
+    pacing.turn_ended()
+    for _ in range(5):
+        loop.run_once()
+    assert engine.hand_overs == 0
+    loop.now_s = LINGER_S
+    loop.run_once()
+    assert engine.hand_overs == 1
+    assert loop.ready == []
+
+
+def test_passes_come_to_an_end_where_no_time_passes() -> None:
+    loop, engine, passes, pacing = _gathering(TOGETHER)
+    engine.awaited, passes.is_quiet = 1, True
+    pacing.turn_ended()
+    loop.run()
+    assert engine.hand_overs == 1
+    assert loop.callbacks_run == LINGER_PASSES + 1
+
+
+def test_where_that_is_in_vain_it_rests() -> None:
+    loop, engine, passes, pacing = _gathering(TOGETHER)
+    engine.awaited, passes.is_quiet = 1, True
+    passes_made = []
+    for _ in range(MISSES + RESTS + 1):
+        engine.finished_at = loop.now_s
+        pacing.turn_ended()
+        made = 0
+        while loop.ready:
+            loop.run_once()
+            loop.now_s += LINGER_S / 4
+            made += 1
+        passes_made.append(made)
+    lingering = passes_made[0]
+    assert lingering > 1
+    assert passes_made[:-1] == [lingering] * MISSES + [1] * RESTS
+    assert passes_made[-1] > 1
+    assert engine.hand_overs == len(passes_made)
+
+
+def test_of_many_half_of_them_share_a_commit() -> None:
+    _, engine, _, pacing = _gathering(4 * TOGETHER)
+    for awaited, hand_overs in ((2 * TOGETHER - 1, 0), (2 * TOGETHER, 1)):
+        engine.awaited = awaited
+        pacing.turn_ended()
+        assert engine.hand_overs == hand_overs
+
+
+def test_who_is_alone_and_what_cannot_wait_goes_at_once() -> None:
+    _, engine, _, pacing = _gathering(10)
+    engine.awaited = 10
+    pacing.turn_ended()
+    engine.awaited = 0
+    pacing.turn_ended()
+    assert engine.hand_overs == 2
 
 
 @pytest.fixture
