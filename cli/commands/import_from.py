@@ -205,19 +205,26 @@ def _tell(invocation: Invocation, findings: list[Finding], queues: list[dict[str
         invocation.say(terms.compact(told))
         return OK
     _show_findings(invocation, findings)
-    has_times = "ttl-from-timestamp" in invocation.flags
+    has_times, is_copy = "ttl-from-timestamp" in invocation.flags, "keep" in invocation.flags
     rows = [
-        [q["vhost"], q["name"], q["messages"], q["why_not"] or _becomes(q, has_times=has_times)]
+        [q["vhost"], q["name"], q["messages"],
+         q["why_not"] or _becomes(q, has_times=has_times, is_copy=is_copy)]
         for q in queues
-    ]
+    ]  # fmt: skip
     invocation.rows(["vhost", "queue", "there", "becomes"], rows)
+    stay = [q["messages"] for q in queues if q["why_not"]]
+    count = sum(q["messages"] for q in queues) - sum(stay)
+    verb = "copied" if is_copy else "moved"
+    invocation.banner(
+        f"{count} messages of {len(queues) - len(stay)} queues would be {verb}, {sum(stay)} of {len(stay)} stay there"
+    )
     return OK
 
 
-def _becomes(queue: dict[str, Any], *, has_times: bool) -> str:
+def _becomes(queue: dict[str, Any], *, has_times: bool, is_copy: bool) -> str:
     """What --dry-run says of a queue that may go."""
     count = queue.get("consumers") or 0
-    told = "would be moved"
+    told = "would be copied" if is_copy else "would be moved"
     if count:
         who = "its consumer has" if count == 1 else f"its {count} consumers have"
         told += f" when {who} stopped"

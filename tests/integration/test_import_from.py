@@ -151,6 +151,10 @@ def test_some_queues_and_a_dry_run(two: Two) -> None:
     assert told.returncode == 0
     assert "orders.1" in told.stdout
     assert "other" not in told.stdout
+    assert told.stdout.endswith("1 messages of 1 queues would be moved, 0 of 0 stay there\n")
+    told = two.ctl("--keep", "--dry-run")
+    assert "orders.1\t1\twould be copied\n" in told.stdout
+    assert told.stdout.endswith("2 messages of 2 queues would be copied, 1 of 1 stay there\n")
     rows = two.rows("--queues", "^orders")
     assert list(rows) == ["orders.1"]
     assert (rows["orders.1"]["there"], rows["orders.1"]["moved"], rows["orders.1"]["left"]) == (
