@@ -69,14 +69,15 @@ class Shape:
     def fields(self) -> Fields:
         """All of them in their order."""
         if self._fields is None:
-            self._fields = {}
+            fields: Fields = {}
             for shape in self.inherited:
-                self._fields |= shape.fields
+                fields |= shape.fields
             for name, written in self.own.items():
                 found = written if isinstance(written, Field) else field(default=written)
                 if found.kw_only is MISSING:
                     found.kw_only = self.is_kw_only
-                self._fields[name] = found
+                fields[name] = found
+            self._fields = fields  # when it is whole: another thread may make an instance meanwhile
         return self._fields
 
     def compared(self, record: object) -> object:

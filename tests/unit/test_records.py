@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import threading
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
 from typing import Any, ClassVar
@@ -129,6 +130,28 @@ def test_hash_and_what_comes_after_init() -> None:
     assert len({Pair(1, 2), Pair(1, 2), Pair(2, 1)}) == 2
     assert Pair(1, 2).both == "12"
     assert Pair(1, 2) != Pair(1, 2, {"a": "b"})
+
+
+def test_two_threads_make_the_first_instance_at_once() -> None:
+    made = plain(records.dataclass)
+    shape: Any = made._shape
+    found: list[object] = []
+
+    class Between(dict[str, Any]):
+        """What is written in the class; between any two of its fields another thread makes an instance."""
+
+        def items(self) -> Any:  # Any: as of a dict
+            for item in dict.items(self):
+                if threading.current_thread() is threading.main_thread():
+                    other = threading.Thread(target=lambda: found.append(made(1)))
+                    other.start()
+                    other.join()
+                yield item
+
+    shape.own = Between(shape.own)
+    assert made(1) == made(1)
+    assert len(found) == len(shape.own)
+    assert all(each == made(1) for each in found)
 
 
 def test_it_goes_through_a_pickle() -> None:
