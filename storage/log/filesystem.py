@@ -206,6 +206,8 @@ class LogFileSystem:
             self.groups.forget(source)  # also when that fails: it is never synced again
             file.fdatasync()
         directory = target.rpartition("/")[0]
+        if self.groups.is_forgetting(target):  # another had its name
+            self.groups.flush()
         if self._own.is_behind(target):
             self.base.fsync_dir(directory)
             self.groups.note_rename(source, target)

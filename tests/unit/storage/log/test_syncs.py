@@ -127,6 +127,22 @@ def test_what_the_log_had_of_a_removed_file_is_not_written_to_the_next_of_its_na
         assert found == b"the next one"
 
 
+def test_what_the_log_had_of_a_removed_file_is_not_written_to_one_that_gets_its_name() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    file.pwrite(b"older", 0)
+    synced(filesystem, file)  # into the log
+    aside = filesystem.create(f"{file.path}.new")
+    aside.pwrite(b"the next one", 0)
+    aside.fdatasync()
+    filesystem.unlink(file.path)
+    filesystem.rename(aside.path, file.path)
+    base.fsync_dir(QUEUE)  # as by chance: the log is not told
+    for seed in range(8):
+        found = mounted(base.cut(random.Random(seed)))[0].read_file(file.path)
+        assert found == b"the next one"
+
+
 def test_a_generation_ends_with_what_is_overdue() -> None:
     filesystem, base = mounted(options=OPTIONS._replace(limit=2000, queue_limit=100))
     file = moved_out(filesystem)
