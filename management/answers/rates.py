@@ -98,12 +98,15 @@ class Rates:
     def wake(self, keys: Sequence[Hashable]) -> None:
         """What is added to this round of these is compared with what they were while they rested."""
         for key in keys:
-            self._current[key] = self._resting.pop(key)
+            # Behind a proxy two connections may have one name, and the other one has taken its figures along.
+            found = self._resting.pop(key, None)
+            if found is not None:
+                self._current[key] = found
 
     def drop(self, keys: Sequence[Hashable]) -> None:
         """These rested, and are gone."""
         for key in keys:
-            del self._resting[key]
+            self._resting.pop(key, None)
 
     def kept(self, key: Hashable) -> tuple[int, ...] | None:
         """An object's figures in this round as far as it is, None if it is not in it."""

@@ -58,6 +58,22 @@ def test_what_rests_is_in_every_round_until_it_wakes() -> None:
     assert (rates.changed_ms("a"), rates.kept("a")) == (None, None)
 
 
+def test_two_of_one_name_may_rest_and_wake_or_end_one_by_one() -> None:
+    rates = Rates()
+    sample(rates, 0, "a", publish=100)
+    assert rates.rest(["a"])
+    sample(rates, 5000, "a", "channel", publish=7)  # the other one
+    assert rates.rest(["a", "channel"])
+    rates.drop(["a"])
+    rates.wake(["a", "channel"])
+    sample(rates, 10_000, "a", "channel", publish=17)
+    assert (rates.rate("a", "publish"), rates.rate("channel", "publish")) == (0.0, 2.0)
+    assert rates.rest(["a", "channel"])
+    rates.drop(["a"])
+    rates.drop(["a", "channel"])
+    assert (rates.kept("a"), rates.kept("channel")) == (None, None)
+
+
 def test_what_was_forgotten_has_no_rate_until_two_samples_later() -> None:
     rates = Rates()
     for now_ms, count in ((0, 100), (5000, 200)):
