@@ -358,6 +358,9 @@ def remove_tree(path: str, *, is_lenient: bool = False) -> None:
         except OSError as error:
             failed(error)
 
+    if os.path.islink(path):
+        failed(NotADirectoryError(errno.ENOTDIR, "a link is left alone", path))
+        return
     for folder, directories, files in os.walk(path, topdown=False, onerror=failed):
         for name in files:
             remove(os.unlink, os.path.join(folder, name))

@@ -119,6 +119,14 @@ def test_a_tree_goes_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
     remove_tree(str(root), is_lenient=True)
 
 
+def test_a_tree_that_is_a_link_stays_and_what_it_leads_to(tmp_path: Path) -> None:
+    (link := tmp_path / "link").symlink_to(grown(tmp_path))
+    with pytest.raises(NotADirectoryError):
+        remove_tree(str(link))
+    remove_tree(str(link), is_lenient=True)
+    assert (link / "a" / "b" / "file").read_bytes() == b"x"
+
+
 def test_a_tree_of_which_a_part_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
