@@ -127,6 +127,7 @@ class Move:
         self._row = row
         self._kind = kind
         self._is_copy = kind.is_copy
+        self._made_ms: int | None = None
         self._again = b""
         self._again_at = 0
         self._consumers_max: int | None = 0
@@ -194,6 +195,10 @@ class Move:
         queue = self._here.queue(self._row.vhost, self._row.name)
         if queue is None:
             raise Failed("there is no such queue here")
+        if self._made_ms is None:
+            self._made_ms = queue.made_ms
+        elif self._made_ms != queue.made_ms:
+            raise Lost("the queue here was declared anew")  # what is known of it is the other's
         return queue
 
     def _ask(self) -> None:
@@ -334,8 +339,7 @@ class Move:
         queue = self._queue()
         next_ids = [level.next_seq for level in queue.levels]
         await in_thread(functools.partial(journal.intend, digests, next_ids))
-        if self._queue().made_ms != queue.made_ms:
-            raise Lost("the queue here was declared anew")
+        self._queue()  # still the same
         refused = 0
         # A queue takes a run to be of one kind, by its flags; between two of them nobody else has a turn.
         ttl, now, is_trusted = queue.expiry.ttl_ms, self._here.now_ms(), self._kind.trusts_times

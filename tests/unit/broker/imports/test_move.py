@@ -32,3 +32,21 @@ def test_an_answer_behind_more_than_may_wait_here_is_not_waited_for(
     node.move()
     assert power.left == []
     assert [body[:1] for body in node.drain()] == [b"%d" % number for number in range(9)]
+
+
+def test_nothing_more_goes_to_a_queue_that_is_declared_anew_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has nothing of what is known of the one before: the next attempt begins anew."""
+    left = [message(b"%d:" % number, persistent=True) for number in range(9)]
+    power = Power(tmp_path / "j", left, options=OPTIONS, batch=3)
+    node = power.start()
+
+    async def declared_anew(count: int) -> None:
+        node.found.made_ms += len(power.left) == 6
+
+    monkeypatch.setattr(node, "may_go_on", declared_anew)
+    with pytest.raises(inbox.Lost, match="declared anew"):
+        node.move()
+    assert len(power.left) == 6
+    assert [body[:1] for body in node.drain()] == [b"0", b"1", b"2"]
