@@ -25,9 +25,8 @@ class Wire(Protocol):
     unread_since_s: float | None
     """Since when (the loop's clock) the peer has not read what it is sent; None while it does."""
 
-    @property
-    def looks(self) -> int:
-        """So often in an interval of heartbeats `heartbeat_due` is to be called."""
+    def looks(self, now: float) -> int:
+        """So often in an interval of heartbeats `heartbeat_due` is to be called, from now on."""
         ...
 
     @property

@@ -60,7 +60,7 @@ class Heartbeats:
                 # One by one, so that a look that fails costs only its own connection. It may lose others, too.
                 session = due.pop()
                 if self._seconds.pop(session, None) is not None and session.wire is not None:
-                    seconds = session.connection.heartbeat_s // session.wire.looks
+                    seconds = session.connection.heartbeat_s // session.wire.looks(now)
                     self._look_in(seconds, session, now)
                     session.wire.heartbeat_due(now)
             del self._due[second]

@@ -312,9 +312,7 @@ class AmqpTransport(asyncio.Protocol):
         interval = session.connection.heartbeat_s
         if not interval or not session.is_open:
             return
-        # Looks are whole seconds apart, and may come late: two of them may be less than half an interval apart.
-        slack = LOOK_SLACK_S if interval > 2 * LOOK_SLACK_S else 0
-        if now - self._sent_at >= interval / 2 - slack:
+        if self._is_half_over(now):
             if self.bytes_sent == self._bytes_seen_out:
                 self._send_heartbeat()
                 self.bytes_sent += len(HEARTBEAT_FRAME)
@@ -333,11 +331,19 @@ class AmqpTransport(asyncio.Protocol):
             session.lost(f"missed heartbeats from client, timeout: {interval}s")
             self._transport.abort()
 
-    @property
-    def looks(self) -> int:
-        """So often in an interval `heartbeat_due` is to be called."""
+    def looks(self, now: float) -> int:
+        """So often in an interval `heartbeat_due` is to be called, from now on.
+
+        Seldom only where half of one ends with the call that comes now: the next half has to end with the next.
+        """
         is_long = self.session.connection.heartbeat_s >= DOZING_LOOKS_FROM_S
-        return DOZING_LOOKS if self._is_dozing and is_long else LOOKS
+        return DOZING_LOOKS if self._is_dozing and is_long and self._is_half_over(now) else LOOKS
+
+    def _is_half_over(self, now: float) -> bool:
+        interval = self.session.connection.heartbeat_s
+        # Looks are whole seconds apart, and may come late: two of them may be less than half an interval apart.
+        slack = LOOK_SLACK_S if interval > 2 * LOOK_SLACK_S else 0
+        return now - self._sent_at >= interval / 2 - slack
 
     def _send_heartbeat(self) -> None:
         frame = HEARTBEAT_FRAME

@@ -47,7 +47,7 @@ def test_a_connection_is_looked_at_four_times_in_its_interval_by_the_nodes_sweep
 def test_a_silent_one_is_looked_at_as_often_as_its_wire_says():
     world = World()
     silent = world.connect(60)
-    silent.looks = 2
+    silent.looks = lambda _: 2
     world.sweep(105)
     assert len(silent.looked_at) == 4, "after 15 s, and from then on every 30"
 

@@ -596,9 +596,9 @@ def test_the_heartbeats_of_a_silent_connection_are_read_by_the_looks(run):
 def test_a_silent_connection_is_sent_its_heartbeats_straight(run):
     def step() -> None:
         silent = Silent()
-        assert silent.transport.looks == 4
+        assert silent.transport.looks(100.0) == 4
         silent.doze()
-        assert silent.transport.looks == 2
+        assert silent.transport.looks(130.0) == 2
         written, sent = len(silent.world.sock.written), silent.transport.bytes_sent
         for now in (130.0, 160.0):
             silent.transport.heartbeat_due(now)
@@ -637,7 +637,38 @@ def test_only_long_intervals_have_few_looks(run, interval, looks):
     def step() -> None:
         silent = Silent(interval)
         silent.doze()
-        assert silent.transport.looks == looks
+        assert silent.transport.looks(100.0 + interval / 2) == looks
+        silent.end()
+
+    run(step)
+
+
+@pytest.mark.parametrize("used_at", range(0, 60, 7))
+def test_a_silent_connection_that_was_used_once_hears_of_us_within_an_interval(run, used_at):
+    """pika looks for octets every 65 seconds, where the interval is 60."""
+
+    def step() -> None:
+        silent = Silent()
+        bench, sock = silent.world.bench, silent.world.sock
+        silent.doze()
+        due, heard = 115.0, 0.0
+        for second in range(100, 300):
+            if second == 160 + used_at:
+                silent.peer.sendall(method_bytes(1, spec.Channel.Open()))
+                assert silent.is_told(1.0)
+                silent.transport.data_received(silent.own.recv(100))
+                bench.run()
+                heard = float(second)
+            if second >= due:
+                now = due
+                due = now + 60 // silent.transport.looks(now)
+                before = silent.transport.bytes_sent
+                silent.transport.heartbeat_due(now)
+                if silent.transport.bytes_sent > before:
+                    heard = now
+                silent.transport._heard_at = now  # that one is not silent
+            assert not heard or second - heard <= 60
+        assert sock.state == "open"
         silent.end()
 
     run(step)
