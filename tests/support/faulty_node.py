@@ -18,7 +18,7 @@ from typing import Any
 
 from burrowmq.broker.__main__ import main
 from burrowmq.storage.files import filesystem
-from burrowmq.storage.files.filesystem import Naming, OsFile, OsFileSystem
+from burrowmq.storage.files.filesystem import Naming, OsFile, OsFileSystem, Write
 
 LOOK_EVERY_S = 0.02
 RANDOM = random.Random(1)
@@ -76,6 +76,11 @@ def one_by_one(
     return filesystem.sync_in_order(self, files, directories)
 
 
+def write_one_by_one(self: OsFileSystem, writes: Sequence[Write]) -> int:
+    """Write through the calls that may fail."""
+    return filesystem.write_in_order(writes)
+
+
 def in_two_calls(self: OsFile, data: bytes, offset: int) -> None:
     """Write through by the calls that may fail."""
     self.pwrite(data, offset)
@@ -89,4 +94,5 @@ if __name__ == "__main__":
     for name in ("open", "create", "fsync_dir", "rename", "unlink", "mkdir", "rmtree"):
         refuse(OsFileSystem, name)
     OsFileSystem.sync_all = one_by_one  # type: ignore[method-assign,assignment]
+    OsFileSystem.write_some = write_one_by_one  # type: ignore[method-assign]
     sys.exit(main())

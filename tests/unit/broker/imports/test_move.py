@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from burrowmq.broker.imports import inbox
+from burrowmq.broker.imports import inbox, move
 from tests.simulation.store_world import OPTIONS
 from tests.support.import_bench import Power
 from tests.support.messages import message
@@ -19,7 +19,8 @@ def test_an_answer_behind_more_than_may_wait_here_is_not_waited_for(
 ) -> None:
     """Nothing is read while too much waits: a few large messages, and behind them how many there are."""
     monkeypatch.setattr(inbox, "UNREAD_BYTES", 1000)
-    monkeypatch.setattr(inbox, "REPLY_S", 0.2)
+    for module in (inbox, move):
+        monkeypatch.setattr(module, "REPLY_S", 0.2)
     left = [message(b"%d:" % number + b"x" * 900, persistent=True) for number in range(9)]
     arguments = {"x-single-active-consumer": True} if is_single else {}
     power = Power(
