@@ -10,13 +10,14 @@ an unknown format is an error.
 from __future__ import annotations
 
 import json
+import sys
 import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from struct import Struct
-from typing import Final, NamedTuple
+from struct import Struct, calcsize
+from typing import Final, Literal, NamedTuple
 
 HEADER_SIZE: Final = 64
 RECORD_SIZE: Final = 24
@@ -36,7 +37,6 @@ _SEGMENT_HEADER: Final = Struct("<4sHHIIQ16sQI8x")
 _STORE_HEADER: Final = Struct("<4sHHII16s28x")
 _INDEX_HEADER: Final = Struct("<4sHHIII16s24x")
 _BLOCK: Final = Struct("<QQ12x")
-_ENTRY: Final = Struct("<BBHB3sQIIQ")
 _PLACES: Final = 1 << 23  # are told apart
 _TABLE: Final = Struct("<IIII")
 _TRAILER: Final = Struct("<QI4s")
@@ -316,34 +316,49 @@ def unpack_entries(
 
     The status of one that fails its check, or says that it is another place's, is 255.
     """
-    view = view[: len(view) // ENTRY_SIZE * ENTRY_SIZE]
-    statuses, flags, kinds = bytearray(), bytearray(), bytearray()
-    locations, expiries = array("Q"), array("Q")
-    sizes, payload_sizes = array("I"), array("I")
+    data = bytes(view[: len(view) // ENTRY_SIZE * ENTRY_SIZE])
+    whole = memoryview(data)
+    statuses = bytearray(data[::ENTRY_SIZE])
+    checks, marks = _of_each(whole, "H", 2), _of_each(whole, "I", 4)
     crc = zlib.crc32
     nothing = bytes(ENTRY_SIZE)
+    expected = _place(segment, first)
     at = 0
-    for status, flag, check, kind, mark, location, size, payload, expiry in _ENTRY.iter_unpack(
-        view
-    ):
-        entry = view[at : at + ENTRY_SIZE]
-        slot = first + at // ENTRY_SIZE
-        at += ENTRY_SIZE
-        if status:
-            place = int.from_bytes(mark, "little")
-            is_good = crc(entry[4:], crc(entry[:2], seed)) & 0xFFFF == check
+    for index, (check, mark) in enumerate(zip(checks, marks, strict=True)):
+        if statuses[index]:
+            is_good = crc(data[at + 4 : at + 32], crc(data[at : at + 2], seed)) & 0xFFFF == check
             # Entries of earlier versions do not say whose they are.
-            is_good = is_good and place in (0, _PLACES + ((segment << 16) + slot) % _PLACES)
+            is_good &= mark >> 8 == expected or not mark >> 8
         else:
-            is_good = entry == nothing
-        statuses.append(status if is_good else BAD)
-        flags.append(flag)
-        kinds.append(kind)
-        locations.append(location)
-        sizes.append(size)
-        payload_sizes.append(payload)
-        expiries.append(expiry)
-    return bytes(statuses), bytes(flags), bytes(kinds), locations, sizes, payload_sizes, expiries
+            is_good = data[at : at + 32] == nothing
+        if not is_good:
+            statuses[index] = BAD
+        at += 32
+        expected = expected + 1 if expected < 2 * _PLACES - 1 else _PLACES
+    return (
+        bytes(statuses),
+        data[1::ENTRY_SIZE],
+        data[4::ENTRY_SIZE],
+        _of_each(whole, "Q", 8),
+        _of_each(whole, "I", 16),
+        _of_each(whole, "I", 20),
+        _of_each(whole, "Q", 24),
+    )
+
+
+def _place(segment: int, slot: int) -> int:
+    return _PLACES + ((segment << 16) + slot) % _PLACES
+
+
+def _of_each(entries: memoryview, kind: Literal["H", "I", "Q"], offset: int) -> array[int]:
+    """Return the integers that stand so many octets behind the beginning of each entry."""
+    if not entries:  # that cannot be cast
+        return array(kind)
+    size = calcsize(f"<{kind}")
+    found = array(kind, entries.cast(kind)[offset // size :: ENTRY_SIZE // size].tobytes())
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found
 
 
 class HeaderV1(NamedTuple):
