@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from burrowmq.embedded.clock import Hands
 from burrowmq.embedded.directory import Directory
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.embedded.kept_ports import KeptPorts
 from burrowmq.embedded.settings import HOST, Ports, Settings, settings
 
 NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
@@ -44,6 +45,7 @@ class BaseBroker:
         self._pid = os.getpid()
         self._is_running = False
         self._has_ended = False
+        self._kept = KeptPorts(HOST)
         self._directory = Directory(data_dir)
         try:
             found = settings(self._directory.path, port, config or {}, has_api=management)
@@ -114,6 +116,11 @@ class BaseBroker:
         port, api_port = ports
         self._settings = self._settings._replace(port=port, api_port=api_port)
         self._is_running = True
+        self._kept.release()
+
+    def _keep_ports(self) -> None:
+        """It has ended, and is to be started again."""
+        self._kept.keep((self._settings.port, self._settings.api_port))
 
     def _check_running(self) -> None:
         __tracebackhide__ = True

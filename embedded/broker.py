@@ -164,6 +164,7 @@ class Broker(BaseBroker):
         if self._pid != os.getpid():
             return  # a child that was forked: it is the parent's
         self._has_ended = True
+        self._kept.release()
         run = self._ended()
         try:
             if run is not None and not run.stop():
@@ -178,6 +179,7 @@ class Broker(BaseBroker):
             self._recorded.update(cast("Recorded", run.ask("recorded")))
         self._ended()
         run.stop()
+        self._keep_ports()
         self.start()
 
     def kill(self) -> None:
@@ -190,6 +192,7 @@ class Broker(BaseBroker):
         self._ended()
         self._recorded = dict.fromkeys(self._recorded, ())
         run.kill()
+        self._keep_ports()
 
     def end(self) -> None:
         """The interpreter ends, called by `left_over`."""

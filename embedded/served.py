@@ -69,6 +69,7 @@ class ServedBroker(BaseBroker):
         if self._pid != os.getpid():
             return  # a child that was forked: it is the parent's
         self._has_ended = True
+        self._kept.release()
         await _through(self._stop(self._ended()))
 
     async def _stop(self, node: HostedNode | None) -> None:
@@ -83,6 +84,7 @@ class ServedBroker(BaseBroker):
         node = self._running()
         self._ended()
         await _through(node.stop())
+        self._keep_ports()
         await self.start()
 
     async def kill(self) -> None:
@@ -90,6 +92,7 @@ class ServedBroker(BaseBroker):
         node = self._running()
         self._ended()
         await _through(node.kill())
+        self._keep_ports()
 
     def _ended(self) -> HostedNode | None:
         node, self._node = self._node, None

@@ -1,7 +1,7 @@
 """`burrowmq.Broker`, with pika in the same process.
 
 Covers: embedded/broker.py, broker/node/dissolve.py, embedded/directory.py, embedded/errors.py, embedded/in_thread.py
-Covers: embedded/settings.py
+Covers: embedded/kept_ports.py, embedded/settings.py
 """
 
 from __future__ import annotations
@@ -50,6 +50,47 @@ def test_it_takes_and_gives_messages() -> None:
     with burrowmq.Broker() as broker:  # type: ignore[operator]
         publish(broker, b"a", b"b")
         assert taken(broker) == [b"a", b"b"]
+
+
+def is_free(port: int) -> bool:
+    """Whether the system could give it to somebody else."""
+    with socket.socket() as other:
+        try:
+            other.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def test_nobody_else_gets_the_ports_of_one_that_was_killed() -> None:
+    with Broker() as broker:
+        port = broker.port
+        for _ in range(2):
+            broker.kill()
+            assert not is_free(port)
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port))
+            broker.start()
+            assert broker.port == port
+            publish(broker, b"a")
+        assert taken(broker) == [b"a", b"a"]
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_port_is_kept_for_nobody_when_no_start_can_follow(is_stopped: bool) -> None:
+    broker = Broker().start()  # and no connection, whose port would be taken for some time
+    broker.restart()
+    port, files = broker.port, descriptors()
+    broker.kill()
+    broker.start()
+    assert descriptors() == files
+    broker.kill()
+    assert not is_free(port)
+    if is_stopped:
+        broker.stop()
+    del broker
+    gc.collect()
+    assert is_free(port)
 
 
 def test_nothing_of_it_is_left() -> None:
