@@ -244,6 +244,13 @@ class Change:
     high: float | None
 
     @property
+    def surely(self) -> str:
+        """Where the true change lies, with 95 %; `-` where there are too few rounds to say so."""
+        if self.low is None or self.high is None:
+            return "-"
+        return f"{self.low - 1:+.1%} to {self.high - 1:+.1%}"
+
+    @property
     def word(self) -> str:
         """WORSE when the rounds leave no doubt of it, `no worse` when they leave none of the opposite."""
         if self.low is None or self.high is None:
@@ -287,9 +294,6 @@ def compare(old: Results, new: Results) -> str:
             found = change(before, after)
             if found is None:
                 continue
-            between = "-"
-            if found.low is not None and found.high is not None:
-                between = f"{found.low - 1:+.1%} to {found.high - 1:+.1%}"
             rate_before, rate_after = (
                 _middle(each.of(scenario.key, peer, "rate").values()) or 0.0 for each in (old, new)
             )
@@ -299,7 +303,7 @@ def compare(old: Results, new: Results) -> str:
                     PEERS[peer].title,
                     f"{median(before.values()):.3f} → {median(after.values()):.3f}",
                     f"{found.ratio - 1:+.1%}",
-                    between,
+                    found.surely,
                     f"{rate_before / 1000:,.0f} → {rate_after / 1000:,.0f}",
                     found.word,
                 ]

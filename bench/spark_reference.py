@@ -50,13 +50,10 @@ def table(old: Sequence[Rates], new: Sequence[Rates]) -> str:
         found = change(*times)
         if found is None:
             continue
-        surely = "-"
-        if found.low is not None and found.high is not None:
-            surely = f"{found.low - 1:+.1%} to {found.high - 1:+.1%}"
         before, after = (
             f"{statistics.median(1 / t for t in side.values()):,.0f}" for side in times
         )
-        cells = [title, before, after, f"{found.ratio - 1:+.1%}", surely, verdict(found)]
+        cells = [title, before, after, f"{found.ratio - 1:+.1%}", found.surely, verdict(found)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -18,7 +18,7 @@ import pika
 import pytest
 
 import burrowmq
-from burrowmq.embedded import Broker, BrokerError
+from burrowmq.embedded import Broker, BrokerError, directory
 
 PERSISTENT = pika.BasicProperties(delivery_mode=pika.DeliveryMode.Persistent)
 
@@ -209,12 +209,12 @@ def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -
     ],
 )
 def test_what_it_cannot_do_it_says_before_anything_is_made(
-    arguments: dict[str, object], text: str
+    arguments: dict[str, object], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = set(Path("/dev/shm").glob("burrowmq-*"))
+    monkeypatch.setattr(directory, "IN_MEMORY", str(tmp_path))
     with pytest.raises(BrokerError, match=text):
         Broker(**arguments)  # type: ignore[arg-type]
-    assert set(Path("/dev/shm").glob("burrowmq-*")) == before
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_or_a_port_that_somebody_uses(tmp_path: Path) -> None:

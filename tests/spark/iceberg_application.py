@@ -29,14 +29,14 @@ def main() -> None:
 
     def keep(batch: DataFrame, number: int) -> None:
         rows = batch.toArrow()
-        table = lake.create_table_if_not_exists("work.orders", rows.schema)
+        table = lake.create_table_if_not_exists("shop.orders", rows.schema)
         written = [each.summary[NUMBER] for each in table.snapshots() if each.summary]
         if str(number) not in written:
             table.append(rows, snapshot_properties={NUMBER: str(number)})
 
-    lake.create_namespace_if_not_exists("work")
+    lake.create_namespace_if_not_exists("shop")
     if queue == "count":
-        table = lake.load_table("work.orders")
+        table = lake.load_table("shop.orders")
         ids = table.scan(selected_fields=("message_id",)).to_arrow()["message_id"]
         print("rows", len(ids), "distinct", len(ids.unique()))
         return

@@ -61,7 +61,7 @@ def iceberg() -> Sink:
     python = python_with("iceberg", [ICEBERG], behind=Path(sys.prefix))
     if python is None:
         pytest.skip(f"{ICEBERG} cannot be installed: needs a package index")
-    return Sink(python, "iceberg_application.py", "lake/work/orders/metadata/snap-*.avro")
+    return Sink(python, "iceberg_application.py", "lake/shop/orders/metadata/snap-*.avro")
 
 
 @pytest.mark.parametrize("size", KILLS)
