@@ -11,19 +11,22 @@ each of its messages was answered.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 
 class Ticket:
     """That of one run of `count` messages."""
 
-    __slots__ = ("count", "open_count", "refused")
+    __slots__ = ("count", "on_done", "open_count", "refused")
 
     def __init__(self, count: int) -> None:
         assert count > 0, "a run"
         self.count = count
         self.open_count = count
         self.refused: list[int] = []
+        self.on_done: Callable[[], None] | None = None
+        """For whoever has the ticket; who takes those that are done from the window calls it."""
 
     @property
     def is_done(self) -> bool:

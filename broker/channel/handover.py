@@ -9,8 +9,11 @@ Source: rabbit_channel (deliver_to_queues, process_routing_confirm).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.channel.confirms import Ways
+from burrowmq.broker.channel.confirms import Ticketed, Ways
 from burrowmq.broker.queue.outcome import REFUSED, Rejected
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.router import Route
@@ -30,20 +33,23 @@ def enqueue(
     count = len(messages)
     pending = 0
     refused: set[int] | None = None
+    tickets: list[Ticketed] | None = None
     for queue in queues:
         outcome = queue.publish(messages, flags, size)
-        if not isinstance(outcome, Rejected):
+        if isinstance(outcome, int):
             pending |= outcome
-        else:
+        elif isinstance(outcome, Rejected):
             pending |= outcome.is_pending
             refused = set(outcome.indexes) | (refused or set())
+        else:
+            tickets = [*(tickets or ()), (outcome, None)]
     if route.queue_count:
         route.exchange.publish_out += count * route.queue_count
         channel.session.metrics.messages_routed += count
     else:
         _unroutable(channel, messages, flags)
     if channel.confirms is not None:
-        _book(channel, count, pending, refused, queues)
+        _book(channel, count, pending, refused, queues, tickets)
     return pending if refused is None else pending | REFUSED
 
 
@@ -53,18 +59,28 @@ def enqueue_sheaves(
     routes: list[Route],
     parts: list[Sheaf[Route]],
     flags: int,
+    tickets: list[Ticketed] | None = None,
 ) -> int:
-    """The same for messages that go several ways: `parts` are their sheaves, none of a route by headers."""
+    """The same for messages that go several ways: `parts` are their sheaves, none of a route by headers.
+
+    Tickets are added to `tickets`, for who waits for them by himself, and to the confirms of a channel that has them.
+    """
     pending = 0
     refused: set[int] | None = None
     for queue, part in _by_queue(messages, routes, parts):
         outcome = queue.publish(part.messages, part.flags, part.size)
-        if not isinstance(outcome, Rejected):
+        if isinstance(outcome, int):
             pending |= outcome
-        else:
+        elif isinstance(outcome, Rejected):
             pending |= outcome.is_pending
             left = [part.messages[index] for index in outcome.indexes]
             refused = set(places(messages, left)) | (refused or set())
+        else:
+            where = None
+            if len(part.messages) < len(messages):
+                where = places(messages, part.messages)
+            tickets = [] if tickets is None else tickets
+            tickets.append((outcome, where))
     lost = set()
     routed_count = 0
     for part in parts:
@@ -84,7 +100,7 @@ def enqueue_sheaves(
         )
     if channel.confirms is not None:
         ways: Ways = routes if len(parts) > 1 else (parts[0].target.queues or ())
-        _book(channel, len(messages), pending, refused, ways)
+        _book(channel, len(messages), pending, refused, ways, tickets)
     return pending if refused is None else pending | REFUSED
 
 
@@ -100,7 +116,14 @@ def _by_queue(
     return found
 
 
-def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, ways: Ways) -> None:
+def _book(
+    channel: Channel,
+    count: int,
+    pending: int,
+    refused: set[int] | None,
+    ways: Ways,
+    tickets: list[Ticketed] | None,
+) -> None:
     """The confirms of so many messages, of which the queues refused some."""
     confirms = channel.confirms
     assert confirms is not None, "the caller has looked"
@@ -112,6 +135,9 @@ def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, 
         epoch = session.engine.epoch
         if session.settled:
             session.demand_acks()
+    if tickets:
+        _book_held(channel, tickets, count, epoch, ways, refused or ())
+        return
     if refused:
         confirms.add_refused(sorted(refused), count, epoch, ways)
     else:
@@ -120,6 +146,20 @@ def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, 
         session.scheduler.confirms_wait(channel, epoch)
     else:
         session.scheduler.confirms_dirty(channel)
+
+
+def _book_held(
+    channel: Channel,
+    tickets: list[Ticketed],
+    count: int,
+    epoch: int,
+    ways: Ways,
+    refused: Iterable[int],
+) -> None:
+    """Those of messages of which a queue says later what became of them."""
+    assert channel.confirms is not None, "the caller has looked"
+    on_completed = partial(channel.session.scheduler.confirms_completed, channel)
+    channel.confirms.add_held(tickets, count, epoch, ways, refused, on_completed)
 
 
 def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:

@@ -1,9 +1,13 @@
 """What a queue answers when it is given a run: accepted, accepted with a confirm to come, or refused in part.
 
-The common answers are two ints that combine with `|` over the queues of a route; a refusal says which messages.
+The common answers are two ints that combine with `|` over the queues of a route; a refusal says which messages. A queue
+whose messages are kept elsewhere gives a ticket, since it learns later what became of them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 from burrowmq.records import dataclass
 
@@ -20,3 +24,23 @@ class Rejected:
 
     indexes: list[int]
     is_pending: bool
+
+
+class Ticket(Protocol):
+    """That of one run, for whoever gave it to the queue: nobody else is told."""
+
+    on_done: Callable[[], None] | None
+    """Called once, when something is known of each message; set by who is given the ticket, unless it is done."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether something is known of each message."""
+        ...
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """Places in the run of the messages that are not, or may not be, stored: all of them once it is done."""
+        ...
+
+
+Outcome: TypeAlias = int | Rejected | Ticket

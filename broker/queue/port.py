@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from burrowmq.broker.queue.counts import Counts
-from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.broker.queue.outcome import Outcome
 from burrowmq.broker.queue.rules.settings import Settings
 from burrowmq.broker.queue.serve.consumer import Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
@@ -157,11 +157,11 @@ class QueuePort(Protocol):
 
     # -- messages -------------------------------------------------------------------------------------------------
 
-    def publish(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
-        """Take responsibility for a run: ACCEPTED, PENDING (a confirm waits) or Rejected."""
+    def publish(self, messages: list[Message], flags: int, size: int) -> Outcome:
+        """Take responsibility for a run: ACCEPTED, PENDING (a confirm waits), Rejected, or a Ticket (known later)."""
         ...
 
-    def take(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
+    def take(self, messages: list[Message], flags: int, size: int) -> Outcome:
         """As `publish`, for what has left another queue."""
         ...
 

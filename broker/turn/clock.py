@@ -110,6 +110,10 @@ class Scheduler(Clock, Protocol):
         """Let `channel`, which owes nothing before that, emit confirms when the commit `epoch` is durable."""
         ...
 
+    def confirms_completed(self, channel: Confirming) -> None:
+        """Let `channel` emit confirms at the end of this turn, though it may wait for a commit as well."""
+        ...
+
     def output_dirty(self, output: Flushable) -> None:
         """Flush `output` at the end of this turn."""
         ...

@@ -55,6 +55,8 @@ class LoopScheduler:
         self._queues: list[Pumpable] = []
         self._channels: list[Confirming] = []
         self._outputs: list[Flushable] = []
+        # Of those that wait for a commit: what they wait for besides has come.
+        self._completed: dict[Confirming, None] = {}
         # By the commit that they are asked after.
         self._waiting_channels: dict[int, list[Confirming]] = {}
         self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
@@ -128,6 +130,14 @@ class LoopScheduler:
             self._waiting_channels.setdefault(epoch, []).append(channel)
             self.touch()
 
+    def confirms_completed(self, channel: Confirming) -> None:
+        """Let `channel` emit confirms at the end of this turn, though it may wait for a commit as well."""
+        if channel.is_confirm_dirty:
+            self._completed[channel] = None
+            self._schedule()
+        else:
+            self.confirms_dirty(channel)
+
     def output_dirty(self, output: Flushable) -> None:
         """Flush `output` at the end of this turn."""
         if not output.is_dirty:
@@ -165,7 +175,13 @@ class LoopScheduler:
         finally:
             # What a stage marks for a later one was done in this turn.
             self._is_scheduled = False
-            if self._queues or self._channels or self._outputs or self._is_touched:
+            if (
+                self._queues
+                or self._channels
+                or self._outputs
+                or self._is_touched
+                or self._completed
+            ):
                 self._schedule()
         self._turn_ended()
 
@@ -190,11 +206,21 @@ class LoopScheduler:
             if channel.has_waiting_confirms:
                 channel.is_confirm_dirty = True
                 self._waiting_channels.setdefault(self.committed_epoch + 1, []).append(channel)
+        if self._completed:
+            self._emit_completed()
         outputs, self._outputs = self._outputs, []
         for output in outputs:
             output.is_dirty = False
             try:
                 output.flush()
+            except Exception as error:  # noqa: BLE001 - as above
+                self._report(error)
+
+    def _emit_completed(self) -> None:
+        completed, self._completed = self._completed, {}
+        for channel in completed:
+            try:
+                channel.emit_confirms(self.committed_epoch)
             except Exception as error:  # noqa: BLE001 - as above
                 self._report(error)
 

@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from operator import or_
 
 from burrowmq.broker.exchange.base import Exchange
-from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.broker.queue.outcome import PENDING, Rejected
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, first_record, is_cycle, record
@@ -161,7 +161,8 @@ class Republisher:
         try:
             flags = functools.reduce(or_, [message.flags for message in dead])
             outcome = queue.take(dead, flags, body_bytes(dead))
-            if outcome.is_pending if isinstance(outcome, Rejected) else outcome:
+            # What a queue elsewhere keeps is no part of any commit here.
+            if outcome.is_pending if isinstance(outcome, Rejected) else outcome == PENDING:
                 self._on_stored(self._vhost.name, death.queue, queue.name)
         except Exception as error:  # noqa: BLE001 - one queue must not cost the others
             taken = _taken_since(queue, before)

@@ -75,6 +75,10 @@ class FakeScheduler:
         """Emit confirms at the end of the turn: nothing here is ever written."""
         self.confirms_dirty(channel)
 
+    def confirms_completed(self, channel: Confirming) -> None:
+        """Emit confirms at the end of the turn."""
+        self.confirms_dirty(channel)
+
     def output_dirty(self, output: Flushable) -> None:
         """Flush at the end of the turn."""
         if not output.is_dirty:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.channel.confirms import Ticketed
 from burrowmq.broker.channel.handover import enqueue_sheaves
 from burrowmq.broker.channel.transaction import Committing, Transaction
-from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, REFUSED
+from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, REFUSED, Ticket
 from burrowmq.protocol.codec import sheaves
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.methods import Tx
@@ -41,22 +42,29 @@ def commit(channel: Channel, method: Any) -> None:
     transaction = _transaction(channel)
     channel.transaction = Transaction()
     outcome = ACCEPTED
+    tickets: list[Ticketed] = []
     for flags, messages, routes in transaction.publishes:
         parts = sheaves(messages, routes)
-        outcome |= enqueue_sheaves(channel, messages, routes, parts, flags)
+        outcome |= enqueue_sheaves(channel, messages, routes, parts, flags, tickets)
     for act, pieces in transaction.settlements:
         act(pieces)
-    if outcome & REFUSED:
+    found = [ticket for ticket, _ in tickets]
+    if outcome & REFUSED or any(ticket.is_done and ticket.refused for ticket in found):
         raise PreconditionFailed("partial tx completion")
-    if outcome & PENDING or (transaction.publishes and channel.session.settled):
+    is_staged = bool(outcome & PENDING or (transaction.publishes and channel.session.settled))
+    if is_staged:
         channel.session.demand_acks()
-        _answer_when_durable(channel, transaction)
+    waiting = [ticket for ticket in found if not ticket.is_done]
+    if is_staged or waiting:
+        _answer_when_durable(channel, transaction, waiting, is_staged=is_staged)
     else:
         channel.reply(Tx.CommitOk())
 
 
-def _answer_when_durable(channel: Channel, transaction: Transaction) -> None:
-    """Commit-ok, or the channel's close when the disk refuses one of the queues."""
+def _answer_when_durable(
+    channel: Channel, transaction: Transaction, tickets: list[Ticket], *, is_staged: bool
+) -> None:
+    """Commit-ok, or the channel's close when the disk, or a queue elsewhere, refuses some of it."""
     committing = Committing(channel.session.engine.epoch, transaction.publishes)
     channel.committing = committing
 
@@ -68,7 +76,24 @@ def _answer_when_durable(channel: Channel, transaction: Transaction) -> None:
         else:
             channel.reply(Tx.CommitOk())
 
-    channel.hold_until_committed(answer)
+    if not tickets:
+        channel.hold_until_committed(answer)
+        return
+    left = len(tickets)
+
+    def one_less() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            committing.is_refused |= any(ticket.refused for ticket in tickets)
+            channel.resume(answer)
+
+    channel.is_held = True
+    for ticket in tickets:
+        ticket.on_done = one_less
+    if is_staged:
+        left += 1
+        channel.session.when_committed(one_less)
 
 
 def rollback(channel: Channel, method: Any) -> None:

@@ -9,6 +9,7 @@ from pika import BasicProperties, spec
 from burrowmq.broker.exchange.binding import Edge
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
+from tests.support.fake_ticket import bind_elsewhere
 from tests.support.wire_client import publish_bytes
 
 
@@ -101,3 +102,49 @@ def test_one_queue_on_disk_makes_the_whole_run_wait_for_its_commit() -> None:
     assert answers(client) == []
     bench.commit()
     assert answers(client) == [("Basic.Ack", 2, True)]
+
+
+def test_a_fan_out_waits_for_the_disk_and_for_what_is_kept_elsewhere() -> None:
+    bench = BrokerBench()
+    bench.queue("here", durable=True)
+    bench.vhost.bind(Edge("amq.fanout", "queue", "here", b"", {}))
+    elsewhere = bind_elsewhere(bench, "amq.fanout", b"")
+    client = publisher(bench)
+    persistent = BasicProperties(delivery_mode=2)
+    client.send(publish("amq.fanout", "", b"1", properties=persistent))
+    bench.commit()
+    assert answers(client) == []
+    elsewhere.tickets[0].finish()
+    bench.run()
+    assert answers(client) == [("Basic.Ack", 1, False)]
+    client.send(publish("amq.fanout", "", b"2", properties=persistent))
+    elsewhere.tickets[1].finish(0)
+    bench.run()
+    assert answers(client) == []
+    bench.commit()
+    assert answers(client) == [("Basic.Nack", 2, True)]
+
+
+def test_a_queue_that_waits_holds_up_nobody_else() -> None:
+    bench = BrokerBench()
+    bench.queue("here", durable=True)
+    elsewhere = bind_elsewhere(bench, "amq.direct", b"there")
+    client = publisher(bench)
+    persistent = BasicProperties(delivery_mode=2)
+    client.send(
+        publish("amq.direct", "there", b"1"),
+        publish("", "here", b"2", properties=persistent),
+        publish("amq.direct", "there", b"3"),
+        publish("amq.direct", "there", b"4"),
+        publish("amq.direct", "none", b"5"),
+    )
+    bench.commit()
+    assert answers(client) == [("Basic.Ack", 2, False), ("Basic.Ack", 5, False)]
+    one, two = elsewhere.tickets
+    assert (one.count, two.count) == (1, 2)
+    two.finish(0)
+    bench.run()
+    assert answers(client) == [("Basic.Nack", 3, False), ("Basic.Ack", 4, False)]
+    one.finish()
+    bench.run()
+    assert answers(client) == [("Basic.Ack", 1, False)]

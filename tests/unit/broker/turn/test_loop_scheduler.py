@@ -149,6 +149,30 @@ def test_a_channel_that_waits_for_a_commit_is_not_asked_before():
     assert world.order[-1] == "confirma 2"
 
 
+def test_what_has_come_from_elsewhere_is_confirmed_though_a_commit_is_waited_for():
+    world = World()
+    channel = Part(world)
+    channel.waits_for = 2
+    world.scheduler.confirms_wait(channel, 2)
+    world.loop.run()
+    world.order.clear()
+    world.scheduler.confirms_dirty(channel)  # nothing that it owes has come
+    world.loop.run()
+    assert world.order == []
+    for _ in range(2):
+        world.scheduler.confirms_completed(channel)
+    world.loop.run()
+    assert world.order == ["hand over", "confirm 0"]
+    world.order.clear()
+    world.scheduler.on_committed(2)
+    world.loop.run()
+    assert world.order == ["hand over", "confirm 2"]
+    world.order.clear()
+    world.scheduler.confirms_completed(channel)
+    world.loop.run()
+    assert world.order == ["hand over", "confirm 2"]
+
+
 def test_a_commit_that_is_reported_at_the_hand_over_needs_no_turn_of_its_own():
     world = World()
     channel = Part(world)

@@ -10,6 +10,7 @@ from pika import BasicProperties, spec
 from burrowmq.broker.channel import transaction as transaction_module
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
+from tests.support.fake_ticket import bind_elsewhere
 from tests.support.wire_client import method_bytes, publish_bytes
 
 
@@ -191,3 +192,23 @@ def test_a_commit_waits_for_the_dead_letter_of_what_expires_on_arrival():
     assert bench.vhost.queues["q"].ready_count == 1
     bench.commit()
     assert client.names() == ["Tx.CommitOk"]
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_commit_waits_for_what_is_kept_elsewhere(is_refused: bool, is_first: bool) -> None:
+    bench = BrokerBench()
+    client = transactional(bench, durable=True)
+    elsewhere = bind_elsewhere(bench, "amq.direct", b"there")
+    persistent = BasicProperties(delivery_mode=2)
+    client.send(
+        publish_bytes(1, "amq.direct", "there", b"1"),
+        publish_bytes(1, "", "q", b"2", properties=persistent),
+    )
+    assert client.call(1, spec.Tx.Commit()) == []
+    steps = [lambda: elsewhere.tickets[0].finish(*[0][:is_refused]), bench.commit]
+    for step in steps if is_first else reversed(steps):
+        assert client.names() == []
+        step()
+    bench.run()
+    assert client.names() == (["Channel.Close"] if is_refused else ["Tx.CommitOk"])
