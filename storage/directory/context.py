@@ -26,7 +26,7 @@ from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
-from burrowmq.storage.errors import StorageError, SyncFailed
+from burrowmq.storage.errors import StorageError, SyncFailed, WriteFailed
 from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
@@ -232,10 +232,27 @@ class StoreContext:
             self.recorded.begin_above(highest)
             reserve_segments(self.filesystem, self.recorded)
 
-    def remove_queue(self, queue: QueueDisk) -> None:
-        """Remove a queue's directory. Raises WriteFailed or SyncFailed."""
-        self.remove_tree(queue.directory, is_synced=queue.durable)
+    def remove_queue(self, queue: QueueDisk, *, is_defined: bool = False) -> None:
+        """Remove a queue's directory. Raises WriteFailed or SyncFailed.
+
+        `is_defined`: a start that comes before the next commit of definitions finds the queue declared.
+        """
+        if is_defined and queue.durable:
+            self._remove_whole(queue.directory)
+        else:
+            self.remove_tree(queue.directory, is_synced=queue.durable)
         queue.forget()
+
+    def _remove_whole(self, directory: str) -> None:
+        """Remove a directory so that a crash leaves all of it or nothing. Raises WriteFailed or SyncFailed.
+
+        Some files of a queue without the others would be messages without their acks. A rename that fails leaves the
+        usual way: a full disk must not keep a queue from being deleted.
+        """
+        with suppress(WriteFailed):
+            self._set_apart(directory)
+        self.remove_tree(directory)  # one that is in the log alone, too; makes the new name durable
+        self._sweep_trees()
 
     def remove_tree(self, directory: str, *, is_synced: bool = True) -> None:
         """Remove a directory, durably. Raises WriteFailed or SyncFailed.
@@ -270,6 +287,9 @@ class StoreContext:
     def sweep(self) -> None:
         """Remove what could not be removed before, as far as it can be now."""
         self.cache.sweep()
+        self._sweep_trees()
+
+    def _sweep_trees(self) -> None:
         leftovers, self.leftover_trees = self.leftover_trees, []
         for path in leftovers:
             try:

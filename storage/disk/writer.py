@@ -110,7 +110,7 @@ class Writer:
         order = order_of(left, self._queues, commit) if left.control else NOTHING
         self._steps += [partial(self._control, command) for command in order.first]
         steps = self._ack_steps if order.has_last else self._steps
-        steps += [partial(self._control, command) for command in order.before]
+        steps += [partial(self._control, command, is_defined=True) for command in order.before]
         if commit.definitions:
             steps.append(partial(self.context.definitions.commit, commit.definitions))
         steps += [partial(self._control, command) for command in order.after]
@@ -163,7 +163,7 @@ class Writer:
         self.refused.withhold()
         self._steps, self._ack_steps = self._ack_steps, deque()
 
-    def _control(self, command: ControlCommand) -> None:
+    def _control(self, command: ControlCommand, *, is_defined: bool = False) -> None:
         if isinstance(command, Open):
             queue = self._queues.get(command.queue_id)
             if queue is None:
@@ -179,7 +179,7 @@ class Writer:
         elif isinstance(command, Delete):
             queue = self._queues.get(command.queue_id)
             if queue is not None:
-                self._delete_queue(queue)
+                self._delete_queue(queue, is_defined=is_defined)
                 del self._queues[command.queue_id]
                 self._shared.dropped(queue.vhost).extend(self.refusals.forget(command.queue_id))
                 self.refused.end(command.queue_id)
@@ -193,7 +193,7 @@ class Writer:
             self._shared.forget(command.vhost)
             self.context.delete_vhost(command.vhost)
 
-    def _delete_queue(self, queue: QueueDisk) -> None:
+    def _delete_queue(self, queue: QueueDisk, *, is_defined: bool = False) -> None:
         self.conversion.discard(queue)
         self._retiring.pop(queue, None)
         try:
@@ -203,7 +203,7 @@ class Writer:
             self.acks.miscount(queue, str(error))
         if queue.unread:
             self.acks.miscount(queue, queue.take_unread())
-        self.context.remove_queue(queue)
+        self.context.remove_queue(queue, is_defined=is_defined)
         if handles:
             self._shared.dropped(queue.vhost).extend(handles)
 

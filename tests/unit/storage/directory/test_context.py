@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import errno
 import random
+from contextlib import suppress
 
 import pytest
 
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, queue_files
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, read_recorded
 from burrowmq.storage.errors import SyncFailed, WriteFailed
-from burrowmq.storage.loop.staged_commit import Delete
+from burrowmq.storage.loop.staged_commit import Delete, Open
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.disk_side import LARGE, DiskSide, messages
+from tests.support.machine_disk import MachineDisk
+from tests.support.sim_filesystem import PowerCut
 
 Q = QueueNames("/", "q")
 
@@ -135,6 +138,62 @@ def test_a_directory_that_cannot_be_removed_is_out_of_the_way_and_goes_later() -
     assert side.context.leftover_count == len(side.filesystem.listdir(queues)) == 1
     side.context.sweep()
     assert side.context.leftover_count == len(side.filesystem.listdir(queues)) == 0
+
+
+def queue_on_disk(disk: MachineDisk, **options: bool) -> tuple[DiskSide, str]:
+    """A queue of version 1, whose messages and acks are in files of their own, and its directory."""
+    side = DiskSide(disk, **options)
+    side.open(version=1)
+    side.append(0, 4)
+    side.ack(0, 1)
+    side.commit()
+    return side, side.context.queue_dir(Q, durable=True)
+
+
+def names_after(disk: MachineDisk, directory: str, seed: int) -> list[str]:
+    """What a power cut leaves in a directory."""
+    found = disk.cut(random.Random(seed))
+    return found.listdir(directory) if found.exists(directory) else []
+
+
+def test_of_a_queue_that_is_defined_a_crash_leaves_all_files_or_none() -> None:
+    """Journal and segments of version 1 are messages and their acks."""
+    outcomes: set[tuple[str, ...]] = set()
+    for seed in range(200):
+        disk = MachineDisk()
+        side, directory = queue_on_disk(disk)
+        whole = disk.listdir(directory)
+        disk.cut_before = disk.operations + seed % 8
+        with suppress(PowerCut):
+            side.commit(Delete(1), Open(2, Q, True, 1))
+        outcomes.add(tuple(names_after(disk, directory, seed)))
+        assert outcomes <= {tuple(whole), (), (".queue_name",)}
+    assert {tuple(whole), ()} <= outcomes
+
+
+def test_nothing_is_left_of_a_queue_that_was_removed_as_a_whole() -> None:
+    side, directory = queue_on_disk(MachineDisk())
+    side.commit(Delete(1), Open(2, Q, True, 1))
+    side.append(0, 1, queue_id=2)
+    assert side.filesystem.listdir(directory.rpartition("/")[0]) == [Q.directory]
+    assert side.context.leftover_count == 0
+
+
+def test_a_queue_that_is_only_in_the_log_is_removed_as_a_whole() -> None:
+    side, directory = queue_on_disk(MachineDisk(), has_log=True)
+    queues = directory.rpartition("/")[0]
+    assert side.context.filesystem.listdir(queues)
+    assert not side.filesystem.exists(directory)
+    side.context.remove_queue(side.writer.queues()[1], is_defined=True)
+    assert side.context.filesystem.listdir(queues) == []
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_queue_that_cannot_be_removed_as_a_whole_is_removed(number: int) -> None:
+    side, directory = queue_on_disk(MachineDisk())
+    side.filesystem.fail("rename", number)
+    side.context.remove_queue(side.writer.queues()[1], is_defined=True)
+    assert side.filesystem.listdir(directory.rpartition("/")[0]) == []
 
 
 def test_the_shared_stores_have_a_third_of_the_open_files() -> None:
