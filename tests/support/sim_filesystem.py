@@ -457,6 +457,11 @@ class SimFileSystem:
         inode = self._find(path)
         return inode.content == inode.durable
 
+    def is_durably_named(self, path: str) -> bool:
+        """Whether a power cut would leave this file under its name, without counting a call."""
+        directory, name = _split(path)
+        return self._durable_names[directory].get(name) is self._find(path)
+
     def damage(self, path: str, offset: int, data: bytes) -> None:
         """Overwrite durable bytes behind everybody's back."""
         inode = self._find(path)

@@ -3,7 +3,7 @@
 SQLite does its own file work; `tests.support.sqlite_disk` has it done here, in some runs. This twin, in the others,
 keeps the same promise on files that the power may cut: a log to which each commit is appended as one record with a
 checksum and synced, and which is written anew, under another name, after an error, as the real one is opened again; a
-start writes again what it finds, as the real one empties its log. So a commit has all of its moments: not begun,
+start writes again what it finds, as the real one empties its log, and syncs its name. So a commit has all of its moments: not begun,
 torn, written and not synced, durable; and after a power cut it is there whole or not at all.
 
 State owned: the rows as committed. The simulated machine opens one at each start.
@@ -39,6 +39,8 @@ class LoggedDefinitions:
                 if not disk.is_durable(path):  # its last sync may have failed: no other writes that
                     self._file.pwrite(disk.content(path)[: self._end], 0)
                 self._file.fdatasync()
+                if not disk.is_durably_named(path):  # a process was killed before it synced that
+                    self._sync_names()
             else:
                 if not disk.exists(directory_of(path)):
                     disk.mkdir(directory_of(path))
