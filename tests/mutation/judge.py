@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
     def is_simulator(self) -> bool:
         """Whether the simulated machine has found it."""
         return self.by.startswith(
-            ("seed ", "fault ", "focus ", "drill ", "kept ", "failed ", START)
+            ("seed ", "fault ", "focus ", "drill ", "script ", "kept ", "failed ", START)
         )
 
     def beside(self, known: Verdict) -> Verdict:
@@ -110,7 +110,7 @@ class Judge:
 
     def finds_again(self, mutant: Mutant, known: Verdict) -> bool:
         """Whether the plan that found it finds it still, or another that found some."""
-        names = [known.by] if known.by.startswith(("kept ", "failed ")) else []
+        names = [known.by] if known.by.startswith(("script ", "kept ", "failed ")) else []
         names += [name for name in directed(mutant.name, self._kills) if name not in names]
         found = self._try(mutant, names[:CHUNK], self._seconds)
         return bool(found.by) and self._holds(mutant, names[found.ran - 1])

@@ -2,7 +2,7 @@
 
 `seed 5` and `fault 5` are drawn (without and with failing calls), `focus 5` does much of one thing, `drill 5` does a few things again and again,
 `failed 3` is a line of failing_plans.jsonl, and `kept NAME` one of tests/mutation/plans.jsonl: each of those found the mutant that it is named
-after, when no other did.
+after, when no other did. `script NAME` was written by somebody who knew what would show a mutant (tests/mutation/scripts/).
 A plan is kept whole, so that it stays what it was when the way in which seeds are drawn changes. State: none but that file.
 """
 
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.simulation.machine.plans import kept as plans_of
-from tests.simulation.machine.plans import packed
+from tests.simulation.machine.plans import packed, scripts
 from tests.simulation.machine.run import Plan, plan_of
 
 ACCENTS = ("crash", "restart", "strike", "redeclare", "settle", "idle", "policy", "consume")
@@ -47,6 +47,8 @@ def plan_by(name: str) -> Plan:
     kind, _, number = name.partition(" ")
     if kind == "kept":
         return kept()[number]
+    if kind == "script":
+        return scripts()[number]
     if kind == "failed":
         return failed()[int(number)]
     if kind == "focus":
@@ -125,8 +127,8 @@ def drawn(first: int, count: int) -> Iterator[str]:
 
 
 def directed(mutant: str, kills: Counter[str]) -> list[str]:
-    """What is tried before any that is drawn: the mutant's own plan, those that found most, those that failed once."""
-    names = [f"kept {found}" for found in kept()]
-    own = [name for name in names if name == f"kept {mutant}"]
+    """What is tried before any that is drawn: the mutant's own script or plan, those that found most, those that failed once."""
+    names = [*(f"script {found}" for found in scripts()), *(f"kept {found}" for found in kept())]
+    own = [name for name in names if name in (f"script {mutant}", f"kept {mutant}")]
     others = sorted((name for name in names if name not in own), key=lambda name: -kills[name])
     return [*own, *others, *(f"failed {number}" for number in range(len(failed())))]

@@ -21,7 +21,7 @@ import pytest
 
 from tests.simulation.machine.__main__ import simulate
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, table
-from tests.simulation.machine.plans import OPEN, kept, packed, unpacked
+from tests.simulation.machine.plans import OPEN, kept, packed, scripts, unpacked
 from tests.simulation.machine.run import Plan, Run, minimized, plan_of, run, run_seed
 from tests.support.speeds import IS_INTERPRETED
 
@@ -66,6 +66,12 @@ def test_20000_seeds_that_nobody_ran() -> None:
 )
 def test_a_plan_that_failed_once(plan: Plan) -> None:
     run(plan)
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_a_script_holds(name: str) -> None:
+    """Each shows a mistake that somebody could make (docs/mutants.md): without one nothing is lost."""
+    run(scripts()[name])
 
 
 @pytest.mark.xfail(strict=True, reason="open: who mends it moves the plan to failing_plans.jsonl")

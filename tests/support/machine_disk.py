@@ -4,6 +4,7 @@
   that was removed may be there again, with some of its files.
 - A power cut tears writes at 512 or at 4,096 octets; a failed sync may bring back what a page had before.
 - One of the last writes may have gone lost on its way, or to another place (`misplace`): damage, which is told.
+- `placed` calls fail: of one kind, for paths that fit a pattern, from the n-th on, also in the next process.
 - `on_call` is run before every call: there the machine lets another thread go on. `on_failure` is told of each that fails.
 
 State owned: what was removed and may come back, the last writes. Tested in tests/unit/support/test_machine_disk.py.
@@ -11,10 +12,12 @@ State owned: what was removed and may come back, the last writes. Tested in test
 
 from __future__ import annotations
 
+import os
 import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Self
 
 from tests.support.sim_filesystem import (
@@ -72,6 +75,31 @@ class Damage:
     lost: bytes
 
 
+@dataclass(slots=True)
+class PlacedFault:
+    """Calls `operation` of paths that fit `pattern`: the `nth` from now on fails, and those behind it, `times` in all.
+
+    `keep`: see `SimFileSystem.fail`; `THROUGH`: a sync that fails has done its work all the same.
+    """
+
+    operation: str
+    pattern: str
+    nth: int
+    times: int
+    number: int
+    keep: int = 0
+
+    def meets(self, operation: str, path: str) -> bool:
+        """Whether this call fails; each that fits is counted."""
+        if operation != self.operation or not self.times or not fnmatchcase(path, self.pattern):
+            return False
+        self.nth -= 1
+        if self.nth > 0:
+            return False
+        self.times -= 1
+        return True
+
+
 class _MachineFile(SimFile):
     """A file whose writes are remembered."""
 
@@ -92,6 +120,7 @@ class MachineDisk(SimFileSystem):
         self.on_call: Callable[[str, str], None] = lambda operation, path: None
         self.on_failure: Callable[[str, int], None] = lambda operation, number: None
         self.is_off = False
+        self.placed: list[PlacedFault] = []
         self.last_writes: deque[tuple[str, _Inode, int, bytes, bytes]] = deque(maxlen=LAST_WRITES)
 
     @property
@@ -106,9 +135,23 @@ class MachineDisk(SimFileSystem):
         if self.is_off:
             raise PowerCut("off")
         failed = super()._begin(operation, path)
+        if failed is None and self.placed:
+            failed = self._at_place(operation, path)
         if failed is not None:
             self.on_failure(operation, failed[0].errno or 0)
         return failed
+
+    def _at_place(self, operation: str, path: str) -> tuple[OSError, int] | None:
+        for fault in self.placed:
+            if fault.meets(operation, path):
+                self.failed.append((operation, path))
+                return OSError(fault.number, os.strerror(fault.number), path), fault.keep
+        return None
+
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        super().heal()
+        self.placed.clear()
 
     def open(self, path: str) -> SimFile:
         """Open an existing file."""
@@ -184,7 +227,7 @@ class MachineDisk(SimFileSystem):
 
     def _another(self) -> Self:
         found = super()._another()
-        found.last_writes = self.last_writes
+        found.last_writes, found.placed = self.last_writes, self.placed
         return found
 
     def misplace(self, rng: random.Random, is_meant: Callable[[str], bool]) -> list[Damage]:

@@ -9,6 +9,8 @@ gives the file system that is found after a power cut, drawn by a random generat
 - of the un-synced directory operations an ordered prefix (`strict=False`: a journal, as ext4 has
   one) or any part (`strict=True`: all that POSIX promises).
 
+Or what somebody chose for a path (`Fate`).
+
 `cut_before` stops everything with `PowerCut` before the n-th operation that changes something;
 `fail` makes the n-th call of one kind fail, `fail_from` the n-th of all calls and those behind it, reads too. A failed
 fdatasync drops the file's un-synced writes from what will ever be durable, though they can still be read: that is what
@@ -25,10 +27,10 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Self
+from typing import Literal, Self
 
 from burrowmq.storage.files.filesystem import File, Write, sync_in_order, write_in_order
 
@@ -36,6 +38,11 @@ SECTOR = 512
 # No places for a power cut: calls that change nothing, or at once for good.
 _LOOKS = frozenset({"mkdir", "pread", "open", "listdir", "exists", "file_size"})
 Data = bytes | bytearray | memoryview
+Fate = Literal["kept", "lost", "first", "last", "torn"]
+"""What a power cut leaves of a file's un-synced writes: all, none, one of them, all but the end of the last."""
+THROUGH = (
+    -1
+)  # octets of a call that failed: all of them, and a sync that failed has made them durable
 
 
 class PowerCut(BaseException):
@@ -72,13 +79,22 @@ class _Inode:
         self.pending.clear()
 
     def after_cut(
-        self, rng: random.Random, sector: int = SECTOR, keeps: bool | None = None
+        self,
+        rng: random.Random,
+        sector: int = SECTOR,
+        keeps: bool | None = None,
+        fate: Fate | None = None,
     ) -> _Inode:
         """Give what is found after a power cut; writes may be torn at so many octets.
 
-        `keeps`: whether all that was not synced is there, or nothing of it; None: any part.
+        `keeps`: whether all that was not synced is there, or nothing of it; None: any part. `fate` goes before.
         """
         found = _Inode(bytes(self.durable))
+        if fate is not None:
+            for operation in _chosen(self.pending, fate, sector):
+                _apply(found.durable, operation)
+            found.content = bytearray(found.durable)
+            return found
         fate = rng.random() if keeps is None else 0.5 * keeps
         if fate < 0.3:
             return found
@@ -107,6 +123,23 @@ def _apply(target: bytearray, operation: _Write | _Truncate) -> None:
     if operation.offset > len(target):
         target.extend(bytes(operation.offset - len(target)))
     target[operation.offset : operation.offset + len(operation.data)] = operation.data
+
+
+def _chosen(
+    pending: Sequence[_Write | _Truncate], fate: Fate, sector: int
+) -> Sequence[_Write | _Truncate]:
+    """Give what such a cut leaves of what was not synced."""
+    if fate == "lost" or not pending:
+        return ()
+    if fate == "first":
+        return pending[:1]
+    if fate == "last":
+        return pending[-1:]
+    last = pending[-1]
+    if fate == "torn" and isinstance(last, _Write):
+        pieces = _sectors(last, sector)
+        return [*pending[:-1], *pieces[: len(pieces) // 2]]
+    return pending
 
 
 def _sectors(write: _Write, sector: int) -> list[_Write]:
@@ -251,6 +284,8 @@ class SimFile:
         """Make the pending writes durable; a failure loses them."""
         failed = self._filesystem.begin("fdatasync", self._path)
         if failed is not None:
+            if failed[1] == THROUGH:
+                self._inode.sync()
             self._inode.is_suspect = self._inode.is_suspect or bool(self._inode.pending)
             self._inode.pending.clear()
             if self._filesystem.reverts:
@@ -392,11 +427,17 @@ class SimFileSystem:
             raise failed[0]
 
     def cut(
-        self, rng: random.Random, *, names: bool | None = None, contents: bool | None = None
+        self,
+        rng: random.Random,
+        *,
+        names: bool | None = None,
+        contents: bool | None = None,
+        fate_of: Callable[[str, str], Fate | None] = lambda kind, path: None,
     ) -> Self:
         """Give the file system as found after a power cut now.
 
         `names`, `contents`: whether all of them that were not synced are there, or none; None: any part of them.
+        `fate_of` is asked of each name (`name`, its path) and of each file's contents (`content`, its path) first.
         """
         found = self._another()
         found.failed, found.resynced = self.failed, self.resynced
@@ -406,12 +447,19 @@ class SimFileSystem:
             kept = [link for link in self._pending if rng.random() < 0.5]
         else:
             kept = self._pending[: rng.randint(0, len(self._pending))]
+        came_through = {id(link) for link in kept}
+        kept = []
+        for link in self._pending:
+            fate = fate_of("name", f"{link.directory.rstrip('/')}/{link.name}")
+            if id(link) in came_through if fate is None else fate != "lost":
+                kept.append(link)
         inodes: dict[int, _Inode] = {}
         for path, entries in self._found_names(rng, kept).items():
             target: dict[str, _Inode] = {}
             for name, inode in entries.items():
                 if id(inode) not in inodes:
-                    inodes[id(inode)] = inode.after_cut(rng, self.sector, contents)
+                    fate = fate_of("content", f"{path.rstrip('/')}/{name}")
+                    inodes[id(inode)] = inode.after_cut(rng, self.sector, contents, fate)
                 target[name] = inodes[id(inode)]
             found._names[path] = target
             found._durable_names[path] = dict(target)

@@ -37,6 +37,7 @@ from burrowmq.storage.types import StoreOptions
 from tests.simulation.machine.branches import Branches
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, fault_of
 from tests.simulation.machine.definitions import LoggedDefinitions
+from tests.simulation.machine.places import CutAt, Ending
 from tests.support.bench.node import Figures
 from tests.support.bench.observer import RecordingObserver
 from tests.support.collector import IdleCollector
@@ -205,6 +206,8 @@ class Machine:
         self.met: Met = Met()
         self.has_failed = False  # the disk, some call, ever
         self.branches = Branches(0)
+        self.cuts: list[CutAt] = []  # where the power goes, or the process is killed
+        self.endings: list[Ending] = []  # how, the next times; as it is drawn behind these
         self._failed_before = 0  # calls, when this process started
         self._sqlite: list[DiskVFS] = []  # of this process
 
@@ -334,6 +337,9 @@ class Machine:
         if branches.is_looking and branches.at_call(self.starts, operation, path, written):
             self.rng.seed(branches.rng.random())
             disk.cut_before = disk.operations
+        for cut in self.cuts:
+            if cut.meets(operation, path):
+                disk.cut_before = disk.operations + cut.is_behind
         self.threads.switch_point()
 
     def _config(self) -> NodeConfig:
@@ -384,13 +390,20 @@ class Machine:
             session.lost("")
         return bool(self._drive(node.stop()))
 
-    def die(self, *, is_power: bool) -> None:
-        """The process is killed, or the power goes: what is left of the disk is what the next start finds."""
+    def die(self, *, is_power: bool) -> bool:
+        """The process is killed, or the power goes: what is left of the disk is what the next start finds.
+
+        Gives which of both it was: an ending that was chosen goes before.
+        """
+        ending = self.endings.pop(0) if self.endings and not self.branches.is_copy else None
+        is_power = is_power if ending is None else ending.is_power
         self.met[self.doing, POWER_CUT if is_power else KILLED] += 1
         self.node = None
         old = self.disk
         old.cut_before = None
-        if is_power:
+        if is_power and ending is not None:
+            self.disk = old.cut(self.rng, fate_of=ending.fate_of)
+        elif is_power:
             names, contents = self.branches.cut()
             self.disk = old.cut(self.rng, names=names, contents=contents)
         else:
@@ -398,6 +411,7 @@ class Machine:
         old.is_off = True
         self.threads.kill()
         self._let_go_of_sqlite()
+        return is_power
 
     def _let_go_of_sqlite(self) -> None:
         while self._sqlite:

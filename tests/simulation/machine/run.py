@@ -25,6 +25,7 @@ from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, Refu
 from tests.simulation.machine.coverage import Met
 from tests.simulation.machine.model import DEAD, Home, Model, Publication
 from tests.simulation.machine.node import Limits, Machine, Violation
+from tests.simulation.machine.script import take_scripted
 from tests.support.bench.client import Client
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import PowerCut
@@ -104,6 +105,9 @@ class Plan:
     letters: float = 0.4  # of the queues have dead letters
     priorities: float = 0.25
     silence: float = 0.0  # of the publishes wait for no confirm, so that nothing is synced for them
+    is_plain: bool = (
+        False  # queues are durable and nothing else, and nothing happens that no step says
+    )
 
     @property
     def may_lose_power(self) -> bool:
@@ -280,8 +284,11 @@ class Run:
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
         branches = self.machine.branches
         try:
-            getattr(self, f"do_{name}")()
-            self._move(self.rng.choice((0, 0, 1, 3, 10, 40)))
+            if " " in name:
+                take_scripted(self, name)
+            else:
+                getattr(self, f"do_{name}")()
+                self._move(self.rng.choice((0, 0, 1, 3, 10, 40)))
         except PowerCut:
             self._crash_now(is_power=self._is_power())
         finally:
@@ -413,12 +420,12 @@ class Run:
 
     def _crash_now(self, *, is_power: bool) -> None:
         """The power goes, or the process is killed, at this moment; and what the next start finds."""
-        self.note("power cut" if is_power else "killed")
         self._forget_clients()
-        self.machine.die(is_power=is_power)
+        is_power = self.machine.die(is_power=is_power)
+        self.note("power cut" if is_power else "killed")
         if is_power and self.plan.has_damage and self.rng.random() < 0.5:
             self._damage()
-        if self.rng.random() < 0.2:
+        if not self.plan.is_plain and self.rng.random() < 0.2:
             disk = self.machine.disk
             disk.cut_before = disk.operations + self.rng.randint(0, 30)
         self._start()
@@ -430,6 +437,7 @@ class Run:
         self.machine.is_suspicious = self.machine.is_suspicious or is_suspicious
         self.model.begin_start(is_suspicious=is_suspicious)
         self.machine.disk.cut_before = None
+        self.machine.cuts.clear()
         self._heal()
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
         self.auditor.adopt()
@@ -453,8 +461,7 @@ class Run:
             self.machine.stop()
         except PowerCut:
             pass
-        is_power = self.rng.random() < 0.5
-        self.machine.die(is_power=is_power)
+        is_power = self.machine.die(is_power=self.rng.random() < 0.5)
         self._heal()
         self._start()
         self._adopt(is_power=is_power)
@@ -504,6 +511,7 @@ class Run:
         self.machine.doing = "end"
         try:
             self.machine.disk.cut_before = None
+            self.machine.cuts.clear()
             self._quiet(20.0)
             self._look_for_failure()
             for client in self.clients:
@@ -534,8 +542,9 @@ class Run:
     def _new_home(self, name: str) -> Home:
         rng = self.rng
         self.identity += 1
-        home = Home(name, self.identity, is_durable=name == DEAD or rng.random() < 0.85)
-        if name != DEAD:
+        is_durable = name == DEAD or self.plan.is_plain or rng.random() < 0.85
+        home = Home(name, self.identity, is_durable=is_durable)
+        if name != DEAD and not self.plan.is_plain:
             home.has_dead_letters = rng.random() < self.plan.letters
             home.ttl_ms = rng.choice((50, 500, 5000)) if rng.random() < 0.12 else None
             home.levels = rng.choice((1, 3)) if rng.random() < self.plan.priorities else None
@@ -883,8 +892,8 @@ class Run:
         self.machine.settle()
         was_faulty = self.was_faulty
         is_clean = self.machine.stop()
-        is_power = self.rng.random() < 0.5  # a stop that ended takes nothing from it
-        self.machine.die(is_power=is_power)
+        # A stop that ended takes nothing from it.
+        is_power = self.machine.die(is_power=self.rng.random() < 0.5)
         if not is_clean and not was_faulty:
             raise Violation("a stop was not clean")
         if is_clean:

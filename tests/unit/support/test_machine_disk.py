@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from tests.support.machine_disk import MachineDisk
-from tests.support.sim_filesystem import PowerCut
+from tests.support.machine_disk import MachineDisk, PlacedFault
+from tests.support.sim_filesystem import THROUGH, Fate, PowerCut
 
 
 def found(disk: MachineDisk, times: int = 40) -> set[tuple[str, ...]]:
@@ -145,3 +145,79 @@ def test_each_call_lets_others_go_on_and_none_is_made_without_power() -> None:
     disk.is_off = True
     with pytest.raises(PowerCut):
         disk.exists("/a")
+
+
+def placed(operation: str, nth: int = 1, times: int = 1, keep: int = 0) -> PlacedFault:
+    return PlacedFault(operation, "/a/*.log", nth, times, errno.EIO, keep)
+
+
+def with_log(disk: MachineDisk) -> MachineDisk:
+    disk.mkdir("/a")
+    disk.fsync_dir("/")
+    written(disk, "/a/0.log", b"old")
+    written(disk, "/a/other", b"old")
+    return disk
+
+
+def test_a_call_of_one_kind_fails_for_paths_that_fit_also_in_the_next_process() -> None:
+    disk = with_log(MachineDisk())
+    disk.placed.append(placed("fdatasync", nth=2, times=2))
+    log, other = disk.open("/a/0.log"), disk.open("/a/other")
+    log.fdatasync()
+    other.fdatasync()
+    with pytest.raises(OSError, match="Input/output error"):
+        log.fdatasync()
+    killed = disk.process_killed()
+    with pytest.raises(OSError, match="Input/output error"):
+        killed.open("/a/0.log").fdatasync()
+    killed.open("/a/0.log").fdatasync()
+    killed.placed.append(placed("fdatasync"))
+    killed.heal()
+    killed.open("/a/0.log").fdatasync()
+    assert disk.failed == [("fdatasync", "/a/0.log")] * 2
+
+
+def test_a_sync_that_failed_may_have_done_its_work() -> None:
+    disk = with_log(MachineDisk())
+    disk.reverts = True
+    disk.placed.append(placed("fdatasync", keep=THROUGH))
+    file = disk.open("/a/0.log")
+    file.pwrite(b"new", 0)
+    with pytest.raises(OSError, match="Input/output error"):
+        file.fdatasync()
+    assert disk.content("/a/0.log") == b"new"
+    assert disk.cut(random.Random(1), contents=False).content("/a/0.log") == b"new"
+
+
+@pytest.mark.parametrize(
+    ("fate", "left"),
+    [
+        ("lost", b"old" + bytes(597)),
+        ("kept", b"1" * 300 + b"2" * 300),
+        ("first", b"1" * 300 + bytes(300)),
+        ("last", b"old" + bytes(297) + b"2" * 300),
+        ("torn", b"1" * 300 + b"2" * (64 * 2 - 300 % 64 + 64) + bytes(300)),
+    ],
+)
+def test_a_cut_leaves_of_a_file_what_was_chosen(fate: Fate, left: bytes) -> None:
+    disk = with_log(MachineDisk())
+    disk.sector = 64
+    file = disk.open("/a/0.log")
+    file.pwrite(b"1" * 300, 0)
+    file.pwrite(b"2" * 300, 300)
+    chosen = {("content", "/a/0.log"): fate}
+    found = disk.cut(random.Random(1), contents=False, fate_of=lambda *one: chosen.get(one))
+    assert found.content("/a/0.log") == left[: len(found.content("/a/0.log"))]
+    assert found.content("/a/0.log").rstrip(b"\0") == left.rstrip(b"\0")
+
+
+def test_a_cut_leaves_those_names_that_were_chosen() -> None:
+    disk = with_log(MachineDisk())
+    for name in ("new", "newer"):
+        disk.create(f"/a/{name}")
+    disk.unlink("/a/0.log")
+    chosen: dict[tuple[str, str], Fate] = {("name", "/a/new"): "kept", ("name", "/a/newer"): "lost"}
+    fates = {("name", "/a/0.log"): "lost", **chosen}
+    for seed in range(8):
+        left = disk.cut(random.Random(seed), names=True, fate_of=lambda *one: fates.get(one))
+        assert left.paths() == ["/a/0.log", "/a/new", "/a/other"]

@@ -31,6 +31,7 @@ from tests.mutation.mutant import (
 from tests.mutation.plans import directed, drawn, drawn_as, failed, kept, plan_by
 from tests.mutation.reach import EDITS, IMPORT, Reach, lines_of
 from tests.mutation.record import PAGE, RECORD, known_of, page, read_results, sums, table
+from tests.simulation.machine.plans import scripts
 from tests.simulation.machine.run import plan_of
 
 MUTANTS = mutants()
@@ -114,7 +115,8 @@ def test_a_mutants_own_plan_comes_first_then_those_that_found_most() -> None:
     first, second, *_, last = names = list(kept())
     found = directed(last, Counter({f"kept {second}": 2, f"kept {first}": 1}))
     assert found[:3] == [f"kept {one}" for one in (last, second, first)]
-    assert sorted(found[: len(names)]) == sorted(f"kept {one}" for one in names)
+    names = [*(f"script {one}" for one in scripts()), *(f"kept {one}" for one in names)]
+    assert sorted(found[: len(names)]) == sorted(names)
     assert found[len(names) :] == [f"failed {at}" for at in range(len(failed()))]
 
 

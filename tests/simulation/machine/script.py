@@ -1,0 +1,271 @@
+"""Steps of a plan that say themselves what is done, and where: a script is a list of these, one on a line.
+
+A step of one word draws what it does; one with arguments is taken as it stands. Behind each everything comes to rest, but no time
+passes; where `&` ends it, nothing moves before the next.
+
+    publish a 3 size=60         persistent messages to a queue, or to all (`fan`); `silent`: nobody waits for a confirm
+    consume a 20                with so much prefetch
+    ack 2 | reject 2 | requeue 2    so many deliveries of the first client, the oldest first; `all`
+    get a                       and ack with it
+    declare c version=1 letters levels=3
+    delete a | redeclare a      (in one read; with `both`, by two channels)
+    purge a
+    policy a mode=lazy version=2
+    pass 0.5                    seconds
+    fail fdatasync log 2 times=1 errno=EIO keep=0    the second such call from now on; `keep=through`: it has done its work
+    cut fdatasync own 1         the machine goes off before the first such call; `behind`: behind it
+    end power name:log=kept content:own=torn    how it goes off the next time, the power or `killed`; what is not named is lost
+    off now                     here
+    restart now | lose client
+
+Places are those of `tests.simulation.machine.places`. State: none; called by `tests.simulation.machine.run`.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, cast, get_args
+
+from burrowmq.broker.definitions.parameters import set_policy
+from burrowmq.broker.rules.policy import Policy
+from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, SimClient
+from tests.simulation.machine.model import Home, Publication
+from tests.simulation.machine.places import CutAt, Ending, pattern_of
+from tests.support.machine_disk import PlacedFault
+from tests.support.sim_filesystem import THROUGH, Fate
+
+if TYPE_CHECKING:
+    from tests.simulation.machine.run import Run
+
+NOW = "&"
+
+
+class NoStep(Exception):
+    """A script has a step that cannot be taken: it is wrong."""
+
+
+class Words:
+    """A step's words: those in a row, those with a name, and single ones."""
+
+    def __init__(self, step: str) -> None:
+        self.name, *rest = step.split()
+        self.is_resting = NOW not in rest
+        rest = [word for word in rest if word != NOW]
+        self.named = dict(word.split("=", 1) for word in rest if "=" in word)
+        self._row = [word for word in rest if "=" not in word]
+
+    def at(self, number: int, default: str = "") -> str:
+        """The word at this place."""
+        return self._row[number] if number < len(self._row) else default
+
+    @property
+    def count(self) -> int:
+        """The number among them; 1 if there is none."""
+        return next((int(word) for word in self._row if word.isdigit()), 1)
+
+    def named_number(self, name: str, default: int) -> int:
+        """The number of this name."""
+        return int(self.named.get(name, default))
+
+    def has(self, word: str) -> bool:
+        """Whether it is there."""
+        return word in self._row
+
+
+def take_scripted(run: Run, step: str) -> None:
+    """Take one step. Raises what the machine does, and NoStep."""
+    words = Words(step)
+    taken = STEPS.get(words.name)
+    if taken is None:
+        raise NoStep(step)
+    taken(run, words)
+    if words.is_resting:
+        run.machine.settle()
+        run._pump()
+
+
+def _client(run: Run) -> SimClient:
+    return run.clients[0] if run.clients else run._client()
+
+
+def _home(run: Run, words: Words) -> Home:
+    home = run.model.current.get(words.at(0))
+    if home is None:
+        raise NoStep(f"{words.name}: there is no queue {words.at(0)}")
+    return home
+
+
+def publish(run: Run, words: Words) -> None:
+    """Messages."""
+    client, size = _client(run), words.named_number("size", 60)
+    for _ in range(words.count):
+        run.number += 1
+        body = (b"%08d" % run.number * (size // 8 + 1))[:size]
+        publication = Publication(run.number, body, True, client.number, 0, None)
+        run.model.publications[run.number] = publication
+        client.publish(publication, words.at(0), REST if words.has("silent") else CONFIRMING)
+
+
+def consume(run: Run, words: Words) -> None:
+    """A consumer."""
+    _client(run).consume(_home(run, words), words.count)
+
+
+def settle(run: Run, words: Words) -> None:
+    """Ack, reject or requeue."""
+    client = _client(run)
+    count = len(client.deliveries) if words.at(0) == "all" else words.count
+    for key in sorted(client.deliveries)[:count]:
+        client.settle(key, words.name)
+
+
+def get(run: Run, words: Words) -> None:
+    """Fetch one message, acked by that."""
+    _client(run).get(_home(run, words), no_ack=True)
+
+
+def declare(run: Run, words: Words, channel: int = REST) -> None:
+    """A queue, durable and plain unless it is said what else."""
+    client = _client(run)
+    client.send(client.declare(_new_home(run, words), channel))
+
+
+def _new_home(run: Run, words: Words) -> Home:
+    home = run._new_home(words.at(0))
+    home.version = words.named_number("version", 2)
+    home.has_dead_letters = words.has("letters")
+    home.levels = words.named_number("levels", 0) or None
+    return home
+
+
+def delete(run: Run, words: Words) -> None:
+    """A queue less."""
+    home = _home(run, words)
+    run._end_of(home)
+    client = _client(run)
+    client.send(client.delete(home))
+
+
+def redeclare(run: Run, words: Words) -> None:
+    """A queue less, and one of its name."""
+    home, client = _home(run, words), _client(run)
+    run._end_of(home)
+    home.is_replaced = True
+    data = client.delete(home)
+    channel = TRANSACTING if words.has("both") else REST
+    client.send(data + client.declare(_new_home(run, words), channel))
+
+
+def purge(run: Run, words: Words) -> None:
+    """A queue is emptied."""
+    _client(run).purge(_home(run, words), is_got=False)
+
+
+def policy(run: Run, words: Words) -> None:
+    """A policy for one queue, or for all."""
+    node = run.machine.node
+    assert node is not None
+    definition: dict[str, object] = {}
+    if "version" in words.named:
+        definition["queue-version"] = int(words.named["version"])
+    if "mode" in words.named:
+        definition["queue-mode"] = words.named["mode"]
+    name = words.at(0)
+    pattern = ".*" if name == "fan" else f"^{name}$"
+    rule = Policy(name=name, pattern=pattern, definition=definition, apply_to="queues", priority=1)  # type: ignore[arg-type]
+    set_policy(node.vhosts["/"], rule)
+    node.scheduler.touch()
+
+
+def let_pass(run: Run, words: Words) -> None:
+    """Time passes; what was settled long before stays away."""
+    seconds = float(words.at(0))
+    run.machine.let_pass(seconds)
+    if seconds >= 1 and not run.is_faulty:
+        run._pump()
+        run.model.all_safe(run.machine.faulty())
+
+
+def fail(run: Run, words: Words) -> None:
+    """Calls at a place fail."""
+    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    keep = words.named.get("keep", "0")
+    run.machine.disk.placed.append(
+        PlacedFault(
+            words.at(0),
+            pattern_of(words.at(1)),
+            words.count,
+            words.named_number("times", 1),
+            getattr(errno, words.named.get("errno", "EIO")),
+            THROUGH if keep == "through" else int(keep),
+        )
+    )
+
+
+def heal(run: Run, _: Words) -> None:
+    """Nothing fails any more."""
+    run._heal()
+
+
+def cut(run: Run, words: Words) -> None:
+    """The machine goes off at a call that is to come."""
+    pattern = pattern_of(words.at(1))
+    run.machine.cuts.append(CutAt(words.at(0), pattern, words.count, words.has("behind")))
+
+
+def end(run: Run, words: Words) -> None:
+    """How it goes off."""
+    run.machine.endings.append(_ending(words))
+
+
+def _ending(words: Words) -> Ending:
+    fates: list[tuple[str, str, Fate]] = []
+    for about, fate in words.named.items():
+        kind, _, place = about.partition(":")
+        if kind not in ("name", "content") or fate not in get_args(Fate):
+            raise NoStep(f"{words.name}: {about}={fate}")
+        fates.append((kind, pattern_of(place), cast("Fate", fate)))
+    return Ending(words.at(0) != "killed", fates)
+
+
+def off(run: Run, words: Words) -> None:
+    """It goes off."""
+    if words.at(0) != "now":
+        run.machine.endings.append(_ending(words))
+    elif not run.machine.endings:
+        run.machine.endings.append(Ending(is_power=True))
+    run._crash_now(is_power=True)
+
+
+def restart(run: Run, _: Words) -> None:
+    """A clean stop, and a start."""
+    run.do_restart()
+
+
+def lose(run: Run, _: Words) -> None:
+    """The client's socket breaks."""
+    for client in list(run.clients):
+        run._lose(client)
+
+
+STEPS = {
+    "publish": publish,
+    "consume": consume,
+    "ack": settle,
+    "reject": settle,
+    "requeue": settle,
+    "get": get,
+    "declare": declare,
+    "delete": delete,
+    "redeclare": redeclare,
+    "purge": purge,
+    "policy": policy,
+    "pass": let_pass,
+    "fail": fail,
+    "heal": heal,
+    "cut": cut,
+    "end": end,
+    "off": off,
+    "restart": restart,
+    "lose": lose,
+}

@@ -1,0 +1,100 @@
+"""Scripts of the simulated machine: steps that say what is done, where calls fail, and where and how it goes off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.machine.plans import packed, scripts, unpacked
+from tests.simulation.machine.run import Run
+from tests.simulation.machine.script import NoStep
+
+
+def script(tmp_path: Path, text: str) -> Run:
+    (tmp_path / "some.txt").write_text(f"# one\n{text}", encoding="utf-8")
+    return Run(scripts(tmp_path)["one"])
+
+
+def left(run: Run) -> list[str]:
+    return [line.partition(" ")[2] for line in run.result.history]
+
+
+def test_a_script_is_a_plan_with_its_limits(tmp_path: Path) -> None:
+    run = script(
+        tmp_path, "with log_limit=1500 logs=yes,no reverts scaled\nwith segment_size=900\npublish a"
+    )
+    plan = run.plan
+    assert plan.limits.store == {"log_limit": 1500}
+    assert plan.limits.logs == (True, False)
+    assert plan.limits.segment_size == 900
+    assert plan.limits.is_scaled
+    assert plan.reverts
+    assert [name for name, _ in plan.steps] == ["publish a"]
+    assert unpacked(packed(plan, "why")) == (plan, "why")
+
+
+@pytest.mark.parametrize("text", ["# one\npublish a\n\n# one\npublish b", "publish a"])
+def test_what_is_no_script_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "some.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="no script"):
+        scripts(tmp_path)
+
+
+@pytest.mark.parametrize("step", ["dance a", "consume d", "off power content:own=half"])
+def test_a_step_that_cannot_be_taken_is_told(tmp_path: Path, step: str) -> None:
+    with pytest.raises(NoStep):
+        script(tmp_path, step).go()
+
+
+def test_messages_go_where_they_are_said_to(tmp_path: Path) -> None:
+    run = script(
+        tmp_path,
+        "declare c letters levels=3\npublish a 3\npublish c\nconsume a 20\nack 2\nrequeue 1\nlose client"
+        "\nconsume c 20\nreject all",
+    )
+    run.go()
+    states = {
+        home.name: [copy.state for copy in home.all_copies()] for home in run.model.current.values()
+    }
+    assert states == {"dead": ["in"], "a": ["gone", "gone", "in"], "b": [], "c": ["gone"]}
+    assert run.result.confirmed == 4
+
+
+def test_calls_fail_where_and_as_often_as_is_said(tmp_path: Path) -> None:
+    run = script(
+        tmp_path, "with logs=yes\nfail fdatasync log 2\npublish a\npublish b\npublish a\npass 3"
+    )
+    run.go()
+    assert run.machine.disk.failed == [("fdatasync", "/data/commit_log/0.log")]
+    assert run.result.confirmed == 3
+
+
+@pytest.mark.parametrize(
+    ("cut", "is_there"),
+    [("cut fdatasync log", False), ("cut fdatasync log 1 behind", True)],
+)
+def test_the_machine_goes_off_before_or_behind_a_call(
+    tmp_path: Path, cut: str, is_there: bool
+) -> None:
+    run = script(tmp_path, f"with logs=yes\npublish a\n{cut}\nend power\npublish a 1 &\npublish b")
+    run.go()
+    assert left(run)[1:6] == [cut, "end power", "publish a 1 &", "publish b", "power cut"]
+    assert [one.state == "in" for one in run.model.current["a"].all_copies()] == [True, is_there]
+
+
+def test_what_a_cut_leaves_is_said_by_place(tmp_path: Path) -> None:
+    """Nobody waits for a confirm: what is written is not synced."""
+    text = "publish a 2 size=400 silent\noff power content:shared=kept content:a=kept"
+    kept = script(tmp_path, f"with embed_below=0\n{text}")
+    kept.go()
+    lost = script(tmp_path, "publish a 2 silent\noff power")
+    lost.go()
+    assert len([one for one in lost.model.current["a"].all_copies() if one.state == "in"]) == 0
+
+
+def test_a_killed_process_leaves_its_pages(tmp_path: Path) -> None:
+    run = script(tmp_path, "publish a silent\npass 0.5\noff killed\noff killed")
+    run.go()
+    assert [line for line in left(run) if " " not in line] == ["killed", "killed"]
+    assert [one.state for one in run.model.current["a"].all_copies()] == ["in"]
