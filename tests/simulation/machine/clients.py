@@ -47,6 +47,7 @@ class SimClient:
         self.in_transaction: list[tuple[Publication, str]] = []
         self._incoming: list[tuple[int, Any]] = []
         self.gets: list[Home] = []  # basic.get without acks, not answered yet
+        self._asking: list[Home] = []  # consumed or fetched from by name, and not answered yet
         self._next_publish = 1
         self._next_tag = 0
         self.client = Client(machine)
@@ -66,6 +67,10 @@ class SimClient:
     def is_paused(self) -> bool:
         """Whether the broker does not read from it."""
         return bool(self.client.pauses) or self.client.session.is_blocked
+
+    def is_late_for(self, home: Home) -> bool:
+        """Whether the broker may read only later that a queue's messages are asked for: of whichever has the name then."""
+        return self.is_paused and home in self._asking
 
     def is_busy(self, channel: int) -> bool:
         """Whether an answer is missing on a channel."""
@@ -178,8 +183,9 @@ class SimClient:
             data = self.ask(CONFIRMING, spec.Basic.Qos(prefetch_count=prefetch), lambda _: None)
 
         def consuming(_: Any) -> None:
-            return None
+            self._asking.remove(home)
 
+        self._asking.append(home)
         self.consumers[tag] = home
         self.send(
             data
@@ -195,7 +201,10 @@ class SimClient:
         if no_ack:
             self.gets.append(home)
 
+        self._asking.append(home)
+
         def got(method: Any) -> None:
+            self._asking.remove(home)
             if no_ack:
                 self.gets.remove(home)
             if isinstance(method, spec.Basic.GetOk):

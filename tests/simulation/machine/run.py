@@ -662,6 +662,8 @@ class Run:
         home = self.rng.choice(homes)
         if home.name == DEAD and self.rng.random() < 0.7:
             return None
+        if any(each.is_late_for(home) for each in self.clients if each is not client):
+            return None
         return home if home.is_stable and not client.is_lost else None
 
     def do_delete(self) -> None:
