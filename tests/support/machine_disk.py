@@ -1,7 +1,7 @@
 """The disk of the simulated machine: `SimFileSystem`, and what a file system does not promise about directories.
 
 - A directory that was made is there after a power cut only if its parent was synced, and with it all that it holds; one
-  that was removed may be there again, with some of its files.
+  that was removed may be there again, with some of its files, by the name that it had before if a rename came first.
 - A power cut tears writes at 512 or at 4,096 octets; a failed sync may bring back what a page had before.
 - One of the last writes may have gone lost on its way, or to another place (`misplace`): damage, which is told.
 - `placed` calls fail: of one kind, for paths that fit a pattern, from the n-th on, also in the next process.
@@ -56,9 +56,11 @@ class _Removed(_Link):
         inode: None = None,
         gone: None = None,
         had: Names | None = None,
+        origin: str = "",
     ) -> None:
         super().__init__(directory, name, inode, gone)
         self.had = had or {}
+        self.origin = origin  # its name before, which may be the durable one still
 
     @property
     def path(self) -> str:
@@ -201,7 +203,19 @@ class MachineDisk(SimFileSystem):
                 had.pop(each.path)
         self._pending = [each for each in self._pending if not _is_in(each, directory)]
         if is_durable:
-            self._pending.append(_Removed(*_split(directory), had=had))
+            moves = [each for each in self._pending if isinstance(each, _Move)]
+            origin = next((each.old for each in moves if each.new == directory), "")
+            self._pending.append(_Removed(*_split(directory), had=had, origin=origin))
+
+    def fsync_dir(self, path: str) -> None:
+        """Make a directory's operations durable: what was removed by a new name that was not goes now."""
+        renamed = [each for each in self._pending if isinstance(each, _Removed) and each.origin]
+        super().fsync_dir(path)
+        waiting = {id(each) for each in self._pending}
+        for removed in renamed:
+            if id(removed) not in waiting:
+                for one in _below(self._durable_names, removed.path):
+                    del self._durable_names[one]
 
     def _found_names(self, rng: random.Random, kept: list[_Link | _Move]) -> Names:
         names = {path: dict(entries) for path, entries in self._durable_names.items()}
@@ -209,19 +223,30 @@ class MachineDisk(SimFileSystem):
         missing = [each for each in self._pending if id(each) not in came_through]
         for each in missing:
             if isinstance(each, _Made):
-                for path in [
-                    one for one in names if one == each.path or one.startswith(each.path + "/")
-                ]:
+                for path in _below(names, each.path):
                     del names[path]
         for each in kept:
             _link(names, each)
         for each in missing:
             if isinstance(each, _Removed) and each.path not in names and each.directory in names:
                 for path, entries in each.had.items():
-                    names[path] = {
-                        name: inode for name, inode in entries.items() if rng.random() < 0.7
-                    }
+                    names[path] = _some_of(entries, rng)
+        for each in self._pending:
+            if isinstance(each, _Removed) and each.origin:
+                self._empty(names, each, rng, is_gone=id(each) in came_through)
         return names
+
+    def _empty(self, names: Names, removed: _Removed, rng: random.Random, *, is_gone: bool) -> None:
+        """What was renamed and removed is there by one of its names, with some of its files; or it is gone."""
+        has_old_name = removed.origin in names
+        if has_old_name and not self.strict:
+            return  # nor was anything removed then
+        place = removed.origin if has_old_name else removed.path
+        for path in _below(names, place):
+            if is_gone and not has_old_name:
+                del names[path]
+            else:
+                names[path] = _some_of(names[path], rng)
 
     # -- what becomes of the machine ------------------------------------------------------------------------------
 
@@ -258,6 +283,15 @@ class MachineDisk(SimFileSystem):
             damages.append(Damage(path, at, content[at : at + len(piece)]))
             self.damage(path, at, piece)
         return damages
+
+
+def _below(names: Names, directory: str) -> list[str]:
+    """A directory and those in it."""
+    return [one for one in names if one == directory or one.startswith(directory + "/")]
+
+
+def _some_of(entries: dict[str, _Inode], rng: random.Random) -> dict[str, _Inode]:
+    return {name: inode for name, inode in entries.items() if rng.random() < 0.7}
 
 
 def _is_in(each: _Link | _Move, directory: str) -> bool:

@@ -82,6 +82,25 @@ def test_a_directory_that_never_was_durable_does_not_come_back() -> None:
     disk.rmtree("/a")  # nothing happens
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_directory_that_was_renamed_and_removed_may_be_there_by_its_old_name(
+    strict: bool,
+) -> None:
+    disk = MachineDisk(strict=strict)
+    disk.mkdir("/d/a")
+    for path in ("/", "/d"):
+        disk.fsync_dir(path)
+    written(disk, "/d/a/f")
+    written(disk, "/d/a/g")
+    disk.rename("/d/a", "/d/b")
+    disk.rmtree("/d/b")
+    by_new_name = {("/d/b/f",), ("/d/b/g",), ("/d/b/f", "/d/b/g")}
+    some = {("/d/a/f",), ("/d/a/g",)} if strict else set()
+    assert found(disk) == {(), ("/d/a/f", "/d/a/g"), *by_new_name, *some}
+    disk.fsync_dir("/d")
+    assert found(disk) == {()}
+
+
 def test_a_directory_made_again_has_nothing_of_the_old_one() -> None:
     disk = MachineDisk(strict=True)
     disk.mkdir("/a")
