@@ -30,16 +30,18 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.places import bits_of, slots_of
 from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.record import EntryColumns
 from burrowmq.storage.shared.vhost_store import VhostStore, forget_handles
 from burrowmq.storage.types import CarriedMessage, StoredMessage, StoreObserver
 
 
 @dataclass(slots=True)
 class _Place:
-    """A live entry that names a given-up handle."""
+    """A live entry that names a given-up handle, as it was: a write that fails half-way leaves none that can be read."""
 
     segment: Segment
     slot: int
+    columns: EntryColumns
 
 
 def steps_of(
@@ -118,6 +120,7 @@ class _Moves:
         self._in_memory = in_memory
         # By old handle. The new one has a reference of its own until every entry that named the old one names it.
         self._moved: dict[int, StoredMessage] = {}
+        self._left: dict[int, list[_Place]] = {}  # the entries that name the old one still
 
     def run(self) -> None:
         """Append the messages once more and have the entries name the new handles; called again it goes on.
@@ -126,20 +129,20 @@ class _Moves:
         neither in memory nor readable keeps its old handle. Raises WriteFailed or SyncFailed.
         """
         store = self._store
-        places = _places(self._queues, self._ranges)
-        self._append(places)
+        self._append(_places(self._queues, self._ranges))
         for old, message in list(self._moved.items()):
-            for place in places.get(old, ()):
-                segment, slot = place.segment, place.slot
-                columns = segment.load(slot, slot)
-                columns = columns._replace(locations=array("Q", [message.handle]))
-                segment.files.relocate(segment, slot, columns)
+            left = self._left[old]
+            while left:
+                place = left[-1]
+                columns = place.columns._replace(locations=array("Q", [message.handle]))
+                place.segment.files.relocate(place.segment, place.slot, columns)
+                left.pop()
                 store.add_refs([message])
                 store.drop_refs([old])
             rest = store.store_of(old).refs_of(old)
             store.add_refs([message] * rest)
             store.drop_refs([old] * rest + [message.handle])
-            del self._moved[old]
+            del self._moved[old], self._left[old]
 
     def _append(self, places: Mapping[int, list[_Place]]) -> None:
         store = self._store
@@ -166,6 +169,7 @@ class _Moves:
                 message.handle = old
             raise
         self._moved.update(zip(old_handles, again, strict=True))
+        self._left.update((old, places.get(old, [])) for old in old_handles)
 
 
 def _places(
@@ -181,7 +185,8 @@ def _places(
             for slot in slots_of(segment.live_mask() & bits_of(columns.kinds)):
                 handle = columns.locations[slot]
                 if _is_in(handle, ranges):
-                    places.setdefault(handle, []).append(_Place(segment, slot))
+                    place = _Place(segment, slot, columns.rows(slot, slot + 1))
+                    places.setdefault(handle, []).append(place)
     return places
 
 

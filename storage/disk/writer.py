@@ -416,7 +416,10 @@ class Writer:
         if queue.keeps_entries:
             # What the read leaves in memory goes at the next idle moment.
             self._unflushed[request.queue_id] = None
-        return plan_read(queue, request), self.context.vhost(queue.vhost)
+        plan = plan_read(queue, request)
+        if plan.corrupt and self.is_rescuing:
+            raise ReadFailed("what a failed sync took is not written elsewhere yet")
+        return plan, self.context.vhost(queue.vhost)
 
     # -- the whole ------------------------------------------------------------------------------------------------
 

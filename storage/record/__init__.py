@@ -119,6 +119,19 @@ class EntryColumns(NamedTuple):
     payload_sizes: array[int]
     expiries: array[int]
 
+    def rows(self, low: int, high: int) -> EntryColumns:
+        """Give the rows low..high - 1."""
+        rows = slice(low, high)
+        return EntryColumns(
+            self.statuses[rows],
+            self.flags[rows],
+            self.kinds[rows],
+            self.locations[rows],
+            self.sizes[rows],
+            self.payload_sizes[rows],
+            self.expiries[rows],
+        )
+
 
 # A string: array takes no parameters at run time before Python 3.12.
 _Columns: TypeAlias = "tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]"

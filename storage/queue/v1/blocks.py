@@ -278,20 +278,6 @@ class SegmentColumns:
         )
 
 
-def part_of(columns: EntryColumns, low: int, high: int) -> EntryColumns:
-    """Give the rows low..high - 1 of some columns."""
-    rows = slice(low, high)
-    return EntryColumns(
-        columns.statuses[rows],
-        columns.flags[rows],
-        columns.kinds[rows],
-        columns.locations[rows],
-        columns.sizes[rows],
-        columns.payload_sizes[rows],
-        columns.expiries[rows],
-    )
-
-
 def join_columns(parts: Iterable[EntryColumns]) -> EntryColumns:
     """Give the rows of several columns one after the other."""
     columns = list(parts)

@@ -308,7 +308,7 @@ class IndexFilesV1:
             if last < run.first or run.end <= first:
                 continue
             if run.first <= first and last < run.end:
-                found = queue_blocks.part_of(run.columns, first - run.first, last + 1 - run.first)
+                found = run.columns.rows(first - run.first, last + 1 - run.first)
                 if found.statuses.count(ENTRY_PRESENT) == len(found.statuses):
                     return found._replace(kinds=found.kinds.translate(_TO_MEMORY))
             break
@@ -451,7 +451,7 @@ class IndexFilesV1:
             return [file], len(head)
         low, high = (kept & -kept).bit_length() - 1, kept.bit_length()
         at = len(head) + BLOCK_SIZE + ENTRY_SIZE * (high - low)
-        rows = queue_blocks.part_of(bodies.placed_at(at), low, high)
+        rows = bodies.placed_at(at).rows(low, high)
         place = (number, generation, low)
         seed = self.directory.seed
         table = queue_blocks.pack_messages(place, rows, bodies.total, (0, 0), seed)

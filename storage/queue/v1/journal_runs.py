@@ -106,9 +106,7 @@ def place_group(
 
     Bit 0 of `live` is the first row's.
     """
-    rows = queue_blocks.join_columns(
-        queue_blocks.part_of(run.columns, low, high) for run, low, high in group
-    )
+    rows = queue_blocks.join_columns(run.columns.rows(low, high) for run, low, high in group)
     count = len(rows.statuses)
     body_at = end + BLOCK_SIZE + ENTRY_SIZE * count
     live &= bits_of(rows.statuses)

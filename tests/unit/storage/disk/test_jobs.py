@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from burrowmq.storage.errors import DiskFull, StorageError, SyncFailed
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, SyncFailed
 from burrowmq.storage.loop.staged_commit import Ack, Append, StagedCommit
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
@@ -146,6 +146,21 @@ def test_a_rescue_that_an_idle_moment_could_not_finish_comes_before_the_next_com
     side.append(2, 1)
     assert not side.writer.is_rescuing
     assert side.read() == [0, 1, 2]
+
+
+def test_an_entry_that_a_rescue_has_half_written_is_read_when_it_is_whole() -> None:
+    """Nobody has the message in memory: its commit is finished, and was not waited for."""
+    side = side_with_queue()
+    side.commit(Append(1, 0, list(messages(0, 2, LARGE)), None), sync=False)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part="/msg_store_persistent/")
+    side.filesystem.fail("pwrite", errno.ENOSPC, keep=5, path_part=".qi")
+    side.jobs.idle()
+    assert side.writer.is_rescuing
+    with pytest.raises(ReadFailed):
+        side.read()
+    side.jobs.idle()
+    assert side.read() == [0, 1]
+    assert not side.writer.reader.has_lost
 
 
 def test_where_no_descriptor_is_left_what_is_open_is_closed_first() -> None:

@@ -94,6 +94,23 @@ def test_without_room_it_goes_on_later() -> None:
     assert bodies(side) == list(range(8))
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("keep", [0, 5])
+def test_an_entry_of_which_a_full_disk_took_a_part_is_written_again(
+    version: int, keep: int
+) -> None:
+    side, commit = unsynced(LARGE, version=version)
+    going = rescue(side, commit)
+    ending = ".qi" if version == 2 else ".jif"
+    side.filesystem.fail("pwrite", errno.ENOSPC, nth=2, keep=keep, path_part=ending)
+    with pytest.raises(DiskFull):
+        going.advance()
+    going.advance()
+    assert bodies(side) == list(range(8))
+    assert side.vhost().persistent.stats()["live_messages"] == 8
+    assert DiskSide(side.filesystem.process_killed()).report.messages == 8
+
+
 def test_a_name_file_that_was_lost_is_written_again() -> None:
     side, commit = unsynced(SMALL)
     (path,) = side.paths(".queue_name")

@@ -166,5 +166,5 @@ def test_acks_of_several_blocks_add_up() -> None:
 def test_parts_joined_are_the_whole(sizes: list[int]) -> None:
     whole = columns(3, b"\1" * sum(sizes))
     ends = [sum(sizes[: at + 1]) for at in range(len(sizes))]
-    parts = [blocks.part_of(whole, end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    parts = [whole.rows(end - size, end) for end, size in zip(ends, sizes, strict=True)]
     assert blocks.join_columns(parts) == whole
