@@ -16,14 +16,17 @@
 
 State: none. Every module of storage raises them; `storage.disk` decides what follows. Invariants: after any of them the
 object that raised it is consistent, and can be used or closed; refusals have written nothing. Texts name the file, the
-operation and the system's error (`error_text`); `with_way_out` adds what somebody can do about it.
+operation and the system's error (`error_text`); `with_way_out` adds what somebody can do about it, `refused_for_now`
+the same of what is tried again.
 """
 
 from __future__ import annotations
 
 import errno
 
-_LOOK_AT_THE_DISK = "look at the disk and at the kernel's log, then start the node again: what was confirmed is kept"
+_LOOK = "look at the disk and at the kernel's log"
+_LOOK_AT_THE_DISK = f"{_LOOK}, then start the node again: what was confirmed is kept"
+_TRIED_AGAIN = f"{_LOOK}; it is tried again by itself until it works: what was confirmed is kept"
 
 
 class StorageError(Exception):
@@ -110,3 +113,13 @@ def with_way_out(error: StorageError) -> str:
     if isinstance(error.__cause__, PermissionError):
         return f"{error}; give the data directory and all in it to the user who runs the node"
     return f"{error}; {error.way_out}" if error.way_out else str(error)
+
+
+def refused_for_now(error: StorageError) -> str:
+    """Say what happened to what is tried again until it works, and what to do about it: nobody need start the node."""
+    text = with_way_out(error)
+    return (
+        text
+        if isinstance(error, DirectoryFailed)
+        else text.replace(_LOOK_AT_THE_DISK, _TRIED_AGAIN)
+    )

@@ -95,7 +95,7 @@ def _status_lines(document: dict[str, Any], unit: str) -> list[str]:
 
 
 def alarm_lines(alarms: list[dict[str, Any]]) -> list[str]:
-    """One line an alarm."""
+    """One line an alarm; those of queues, which RabbitMQ does not have, with the queue and what the disk says."""
     names = {
         "memory": "Memory alarm",
         "disk": "Free disk space alarm",
@@ -103,6 +103,7 @@ def alarm_lines(alarms: list[dict[str, Any]]) -> list[str]:
     }
     return [
         f"{names.get(alarm['resource'], alarm['resource'])} on node {alarm['node']}"
+        f"{': ' + alarm['cause'] if alarm['resource'] == 'queue' else ''}"
         for alarm in alarms
     ]
 

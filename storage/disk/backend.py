@@ -12,7 +12,7 @@ from burrowmq.storage import real_time as time
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.retries import RefusedRead
 from burrowmq.storage.disk.writer import Writer
-from burrowmq.storage.errors import DiskFull, ReadFailed, StoreClosed, with_way_out
+from burrowmq.storage.errors import DiskFull, ReadFailed, StoreClosed, refused_for_now, with_way_out
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.types import LoadedMessage, ScrubStatus
 
@@ -127,7 +127,7 @@ class InlineBackend:
             answer = self._jobs.read(read.request)
         except ReadFailed as error:
             if not read.count:
-                self._loop_side.queue_faulty(queue_id, "reading", with_way_out(error))
+                self._loop_side.queue_faulty(queue_id, "reading", refused_for_now(error))
             read.count += 1
             self._refused.append(read)
             return None

@@ -24,7 +24,7 @@ from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.scrub_walk import STEP_BYTES, Place, ScrubWalk
-from burrowmq.storage.errors import DiskFull, ReadFailed, with_way_out
+from burrowmq.storage.errors import DiskFull, ReadFailed, refused_for_now
 from burrowmq.storage.queue.verify import SLICE_BYTES
 from burrowmq.storage.types import ScrubPass, ScrubStatus
 
@@ -261,7 +261,7 @@ class Scrub:
             size = next(slices, None)
         except ReadFailed as error:
             self._slices = None
-            self._refuse(with_way_out(error), now)
+            self._refuse(refused_for_now(error), now)
             return 0
         except DiskFull:  # no descriptor is left to open a file: that says nothing about the queue
             self._slices = self._walk.slices(at)

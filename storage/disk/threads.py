@@ -29,6 +29,7 @@ from burrowmq.storage.errors import (
     ReadFailed,
     StorageError,
     StoreClosed,
+    refused_for_now,
     with_way_out,
 )
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
@@ -384,7 +385,7 @@ class ThreadedBackend:
                 if not read.is_told:
                     read.is_told = True
                     self._post(self._not_reading)
-                    self._tell_fault(read.request.queue_id, "reading", with_way_out(error))
+                    self._tell_fault(read.request.queue_id, "reading", refused_for_now(error))
                 refused.add(read, time.monotonic())
             except Exception as error:  # noqa: BLE001 - as in the disk thread
                 self._fail(error)

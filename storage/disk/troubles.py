@@ -13,7 +13,7 @@ from typing import Final
 
 from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
-from burrowmq.storage.errors import StorageError, with_way_out
+from burrowmq.storage.errors import StorageError, refused_for_now
 
 ACKING: Final = "acknowledging"
 WRITING: Final = "writing"
@@ -45,7 +45,7 @@ class Troubles:
         """The disk refused it, again or for the first time."""
         trouble = self._found.setdefault((queue_id, kind), _Trouble())
         if not trouble.count:
-            self.tell(queue_id, kind, with_way_out(error))
+            self.tell(queue_id, kind, refused_for_now(error))
         pause = min(self.first_pause_s * 2**trouble.count, LONGEST_PAUSE_S)
         trouble.count = min(trouble.count + 1, 16)
         trouble.due = time.monotonic() + pause

@@ -267,3 +267,18 @@ def test_some_commands_are_about_the_process(stays_stopped: Served, words: tuple
 
 def test_who_does_not_need_the_application_is_a_command() -> None:
     assert set(COMMANDS) >= WITHOUT_APP
+
+
+def test_the_alarm_of_a_queue_says_which_and_why() -> None:
+    rows = [
+        {"node": "rabbit@test", "resource": "disk", "cause": "little is left"},
+        {
+            "node": "rabbit@test",
+            "resource": "queue",
+            "cause": "queue 'q' in vhost '/' (reading): no",
+        },
+    ]
+    assert node.alarm_lines(rows) == [
+        "Free disk space alarm on node rabbit@test",
+        "Queue files alarm on node rabbit@test: queue 'q' in vhost '/' (reading): no",
+    ]

@@ -10,7 +10,13 @@ from burrowmq.storage.disk import refusals
 from burrowmq.storage.disk.elision import QueueChanges, RunToWrite
 from burrowmq.storage.disk.refusals import Refusals
 from burrowmq.storage.disk.troubles import WRITING, Troubles
-from burrowmq.storage.errors import DirectoryFailed, DiskFull, SyncFailed, WriteFailed
+from burrowmq.storage.errors import (
+    DirectoryFailed,
+    DiskFull,
+    SyncFailed,
+    WriteFailed,
+    refused_for_now,
+)
 from burrowmq.storage.loop.staged_commit import Ack, StagedCommit
 from tests.support.disk_side import DiskSide, messages
 
@@ -53,7 +59,7 @@ def test_a_commit_learns_which_of_its_queues_are_refused() -> None:
     assert commit.refused == {2}
     assert setup.refusals.queues() == {setup.queues[2]}
     assert (setup.refusals.has(2), setup.refusals.has(1), len(setup.refusals)) == (True, False, 1)
-    assert setup.told == [(2, WRITING, f"{NO}; {NO.way_out}")]
+    assert setup.told == [(2, WRITING, refused_for_now(NO))]
     with pytest.raises(WriteFailed, match=r"what is in memory: 0\.qi"):
         setup.refusals.require_none()
     assert setup.refusals.end(2) == []
