@@ -19,7 +19,7 @@ import pytest
 
 from tests.browser.looker import HOSTILE, Looker
 from tests.browser.test_access import WEAK_TEXTS
-from tests.crash.test_faulty_disk import FaultyNode
+from tests.crash.faulty_disk import FaultyNode
 from tests.support.node_client import NodeClient
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}

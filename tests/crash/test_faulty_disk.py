@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +11,17 @@ import pika
 import pika.exceptions
 import pytest
 
-from burrowmq.storage.names import QueueNames
-from tests.crash.test_full_disk import get, wait_for
+from tests.crash.faulty_disk import (
+    COUNT,
+    PERSISTENT,
+    FaultyNode,
+    Round,
+    Taker,
+    faulty_node,
+    fill,
+    get,
+    wait_for,
+)
 from tests.support import pika_sockets
 from tests.support.broker_process import INVARIANT_BROKEN, BrokerProcess, external_target
 
@@ -23,39 +29,13 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(external_target() is not None, reason="breaks a disk of its own"),
 ]
-COUNT = 3000
-PERSISTENT = pika.BasicProperties(delivery_mode=2)
-
-
-class FaultyNode(BrokerProcess):
-    """A node with a switch for what its disk refuses."""
-
-    def refuse(self, *rules: dict[str, Any]) -> None:
-        """Let this fail from now on, and nothing else."""
-        path = Path(self.environment["FAULTS"])
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(rules))
-        fresh.rename(path)
-        time.sleep(0.05)  # it looks every 20 ms
-
-    def queue_files(self, name: str) -> str:
-        """The part of their paths that a queue's files have in common."""
-        return f"/queues/{QueueNames('/', name, 0).directory}/"
 
 
 @pytest.fixture(params=["off", "on"])
 def node(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FaultyNode]:
     """Give a node, with a commit log and without."""
-    (tmp_path / "faults").write_text("[]")
-    found = FaultyNode(
-        tmp_path / "data",
-        {"store_commit_log": request.param},
-        environment={"FAULTS": str(tmp_path / "faults")},
-        program=(sys.executable, "-m", "tests.support.faulty_node"),
-    )
-    found.start()
-    yield found
-    found.kill()
+    with faulty_node(tmp_path, request.param) as found:
+        yield found
 
 
 @pytest.fixture
@@ -71,40 +51,12 @@ def connect() -> Iterator[Callable[[BrokerProcess], Any]]:
         yield make
 
 
-def fill(connection: Any, queue: str, count: int = COUNT, size: int = 1000) -> None:
-    """Numbered messages, all of them in the store."""
-    channel = connection.channel()
-    channel.queue_declare(queue, durable=True, arguments={"x-queue-mode": "lazy"})
-    channel.tx_select()
-    for number in range(count):
-        channel.basic_publish("", queue, b"%08d" % number + bytes(size), PERSISTENT)
-    channel.tx_commit()
-
-
 def drain(connection: Any, queue: str, count: int, seconds: float = 30) -> list[int]:
     """What a consumer gets, in its order; it acknowledges each."""
-    found: list[int] = []
-    channel = connection.channel()
-    channel.basic_qos(prefetch_count=100)
-
-    def on_message(channel: Any, method: Any, _: Any, body: bytes) -> None:
-        found.append(int(body[:8]))
-        channel.basic_ack(method.delivery_tag)
-
-    channel.basic_consume(queue, on_message)
-    until = time.monotonic() + seconds
-    while len(found) < count and time.monotonic() < until:
-        connection.process_data_events(0.05)
-    channel.close()
-    return found
-
-
-def rate(connection: Any, queue: str, count: int = 4000) -> float:
-    """Messages a second through a queue that the fault does not concern."""
-    fill(connection, queue, count, 100)
-    began = time.monotonic()
-    assert drain(connection, queue, count) == list(range(count))
-    return count / (time.monotonic() - began)
+    taker = Taker(connection, queue)
+    taker.take(count, seconds)
+    taker.close()
+    return taker.numbers
 
 
 @pytest.mark.parametrize("size", [1000, 5000])
@@ -113,7 +65,6 @@ def test_reads_that_are_refused_cost_no_message(
 ) -> None:
     connection, other = connect(node), connect(node)
     fill(connection, "q", size=size)
-    before = rate(other, "other")
     part = node.queue_files("q") if size < 4096 else ".seg"
     node.refuse({"operation": "pread", "part": part, "error": "EIO", "share": 0.5})
     found = drain(connection, "q", COUNT // 2, 3)
@@ -126,8 +77,8 @@ def test_reads_that_are_refused_cost_no_message(
     assert "Input/output error (EIO)" in row["fault"][0]["reason"]
     status, answer = get(node, "/api/health/checks/alarms")
     assert (status, answer["alarms"][0]["resource"]) == (503, "queue")
-    during = rate(other, "other")  # all of them arrive; how fast, the output says
-    print(f"others: {before:.0f} before, {during:.0f} meanwhile")
+    fill(other, "other", 4000, 100)
+    assert drain(other, "other", 4000) == list(range(4000))
     node.refuse()
     found += drain(connection, "q", COUNT - len(found))
     assert found == list(range(COUNT))
@@ -137,6 +88,17 @@ def test_reads_that_are_refused_cost_no_message(
     assert "record_lost" not in log
     assert log.count("queue_fault ") == log.count("queue_fault_over ")
     assert node.stop() == 0
+
+
+def test_what_failing_reads_cost_others_is_measured_on_a_queue_that_loses_nothing(
+    node: FaultyNode,
+) -> None:
+    """The figures of a round; whether others are slower, the command says of many."""
+    found = Round(node, 2000)
+    found.run()
+    assert found.taken == COUNT
+    assert set(found.rates) == set(found.costs) == {"well", "failing"}
+    assert min(*found.rates.values(), *found.costs.values()) > 0
 
 
 def test_a_file_that_cannot_be_removed_stops_nobody(

@@ -6,22 +6,20 @@ Its log lies on the same disk. Mounting needs root; the simulated disk has the c
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import pika
 import pytest
 
+from tests.crash.faulty_disk import get, wait_for
 from tests.support import pika_sockets
 from tests.support.broker_process import ROOT, BrokerProcess, external_target
 
@@ -103,26 +101,6 @@ class Client(threading.Thread):
         except Exception as error:
             self.errors.append(error)
         pika_sockets.end(self.connection, self._socket)
-
-
-def wait_for(is_true: Callable[[], bool], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not is_true() and time.monotonic() < until:
-        time.sleep(0.01)
-    return is_true()
-
-
-def get(node: BrokerProcess, path: str) -> tuple[int, Any]:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{node.management_port}{path}",
-        headers={"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.status, json.load(answer)
-    except HTTPError as error:
-        with error:
-            return error.code, json.load(error)
 
 
 @pytest.mark.parametrize("commit_log", ["off", "on"])
