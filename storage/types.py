@@ -304,5 +304,5 @@ class StoreObserver(Protocol):
     def sync_failed(self, path: str, reason: str) -> None:
         """An fdatasync failed; un-synced records are being written again elsewhere."""
 
-    def space_exhausted(self, path: str, is_exhausted: bool) -> None:
-        """The disk is full (True), or writable again (False)."""
+    def space_exhausted(self, reason: str, is_exhausted: bool) -> None:
+        """The disk is full (True; which write found no room), or writable again (False)."""

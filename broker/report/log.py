@@ -294,6 +294,9 @@ class LogObserver:
         """An fdatasync failed."""
         self._log.error("sync_failed", path=path, reason=reason)
 
-    def space_exhausted(self, path: str, is_exhausted: bool) -> None:
+    def space_exhausted(self, reason: str, is_exhausted: bool) -> None:
         """The disk is full, or writable again."""
-        self._log.error("space_exhausted", path=path, is_exhausted=is_exhausted)
+        if is_exhausted:
+            self._log.error("space_exhausted", reason=reason)
+        else:
+            self._log.warning("space_exhausted_over")

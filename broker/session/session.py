@@ -544,7 +544,7 @@ class Session:
 
     def force_close(self, text: str) -> None:
         """Close from our side: an operator's command, the node stops, the vhost or user is gone."""
-        if not self.is_ended:
+        if not (self.is_ended or self._has_failed):
             self.fail(ConnectionForced(text))
 
     def store_failed(self) -> None:

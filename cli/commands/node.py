@@ -95,7 +95,7 @@ def _status_lines(document: dict[str, Any], unit: str) -> list[str]:
 
 
 def alarm_lines(alarms: list[dict[str, Any]]) -> list[str]:
-    """One line an alarm; those of queues, which RabbitMQ does not have, with the queue and what the disk says."""
+    """One line an alarm; those of the disk and of queues with what is wrong: it need not be that little is free."""
     names = {
         "memory": "Memory alarm",
         "disk": "Free disk space alarm",
@@ -103,7 +103,7 @@ def alarm_lines(alarms: list[dict[str, Any]]) -> list[str]:
     }
     return [
         f"{names.get(alarm['resource'], alarm['resource'])} on node {alarm['node']}"
-        f"{': ' + alarm['cause'] if alarm['resource'] == 'queue' else ''}"
+        f"{': ' + alarm['cause'] if alarm['resource'] != 'memory' and alarm['cause'] else ''}"
         for alarm in alarms
     ]
 

@@ -83,3 +83,13 @@ def test_the_lines_about_http_listeners_are_rabbitmqs():
         "plain", lambda o: o.http_listener_started("Management plugin", "[::]:1", False)
     )
     assert line.endswith("Management plugin: HTTP (non-TLS) listener started on [::]:1")
+
+
+def test_the_end_of_a_full_disk_is_no_error():
+    found = lines("json", lambda o: o.space_exhausted("0.qi: pwrite failed: full (ENOSPC)", True))
+    found += lines("json", lambda o: o.space_exhausted("", False))
+    kept = [json.loads(line) for line in found]
+    assert [(each["level"], each["event"], each.get("reason")) for each in kept] == [
+        ("error", "space_exhausted", "0.qi: pwrite failed: full (ENOSPC)"),
+        ("warning", "space_exhausted_over", None),
+    ]

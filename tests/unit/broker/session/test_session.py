@@ -627,6 +627,8 @@ def test_force_close_names_its_reason_once():
     client.session.force_close("again")
     bench.run()
     assert [m.reply_code for _, m in client.read()] == [320]
+    told = [text for _, _, text, _ in bench.observer.named("connection_failed")]
+    assert told == ["CONNECTION_FORCED - CONNECTION_FORCED by test"]
 
 
 @pytest.mark.parametrize("capable", [True, False])

@@ -269,9 +269,11 @@ def test_who_does_not_need_the_application_is_a_command() -> None:
     assert set(COMMANDS) >= WITHOUT_APP
 
 
-def test_the_alarm_of_a_queue_says_which_and_why() -> None:
+def test_alarms_of_disks_say_what_is_wrong() -> None:
     rows = [
-        {"node": "rabbit@test", "resource": "disk", "cause": "little is left"},
+        {"node": "rabbit@test", "resource": "memory", "cause": "much is used"},
+        {"node": "rabbit@test", "resource": "disk", "cause": ""},
+        {"node": "rabbit@test", "resource": "disk", "cause": "a.db: commit failed: full"},
         {
             "node": "rabbit@test",
             "resource": "queue",
@@ -279,6 +281,8 @@ def test_the_alarm_of_a_queue_says_which_and_why() -> None:
         },
     ]
     assert node.alarm_lines(rows) == [
+        "Memory alarm on node rabbit@test",
         "Free disk space alarm on node rabbit@test",
+        "Free disk space alarm on node rabbit@test: a.db: commit failed: full",
         "Queue files alarm on node rabbit@test: queue 'q' in vhost '/' (reading): no",
     ]
