@@ -12,6 +12,8 @@ from burrowmq.cli.client import Refused, segment
 from burrowmq.cli.errors import OK, UNAVAILABLE, USAGE, CliError, failure
 from burrowmq.cli.invocation import Invocation
 
+# HTTP statuses from here on are no matter of the command.
+_NODE_FAILED = 500
 PID = re.compile(r"<[^<>\s]+\.\d+\.\d+\.\d+>")
 
 
@@ -47,6 +49,8 @@ def delete_queue(invocation: Invocation) -> int:
     try:
         answer = invocation.node.request("POST", "/api/burrowmq/delete-queue", body)
     except Refused as refused:
+        if refused.status >= _NODE_FAILED:
+            raise
         text = "Error:\nQueue not found" if refused.status == 404 else refused.reason
         raise CliError(USAGE, text) from refused
     invocation.say(f"Queue was successfully deleted with {answer['messages']} ready messages")

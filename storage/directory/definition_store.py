@@ -28,6 +28,7 @@ from typing import Protocol, cast
 
 from burrowmq.storage.errors import (
     DiskFull,
+    ReadFailed,
     StorageError,
     StoreClosed,
     StoreRefused,
@@ -52,6 +53,14 @@ CREATE TABLE IF NOT EXISTS definition (
     kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)
 ) WITHOUT ROWID
 """
+
+
+# The primary code of an extended one.
+_PRIMARY = 0xFF
+_IN_THE_WAY = {
+    sqlite3.SQLITE_BUSY: "end the program that has it open, then start the node again",
+    sqlite3.SQLITE_CANTOPEN: "look at the rights of the files beside it (-wal, -shm), then start the node again",
+}
 
 
 class DefinitionStore(Protocol):
@@ -155,7 +164,13 @@ class SqliteDefinitionStore:
     def _unreadable(self, error: Exception) -> StorageError:
         """An operational error says nothing about the file; any other means that it is damaged."""
         if isinstance(error, sqlite3.OperationalError):
-            return StorageError(f"{self._path}: it cannot be opened: {error}")
+            code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+            text = f"{self._path}: it cannot be opened: {error}"
+            if code in _IN_THE_WAY:
+                return StorageError(f"{text}; {_IN_THE_WAY[code]}")
+            return {sqlite3.SQLITE_IOERR: ReadFailed, sqlite3.SQLITE_FULL: DiskFull}.get(
+                code, StorageError
+            )(text)
         return StoreRefused(
             f"{self._path} is damaged: {error}; put it back from a backup, or from a copy that `sqlite3` can .recover"
         )

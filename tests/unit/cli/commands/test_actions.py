@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest import mock
+
+from burrowmq.cli.client import NodeClient, Refused
 from tests.support.bench.client import Client
 from tests.support.bench.world import publish
 from tests.support.served import Served
@@ -23,6 +27,22 @@ def test_purge_and_delete(served: Served) -> None:
     assert output.out.endswith("Queue was successfully deleted with 2 ready messages\n")
     output = served.ctl("delete_queue", "q")
     assert (output.code, output.err) == (64, "Error:\nQueue not found\n")
+
+
+def test_a_store_that_fails_is_no_matter_of_what_was_typed(served: Served) -> None:
+    plain = NodeClient.request
+
+    def request(client: NodeClient, method: str, path: str, *rest: Any) -> Any:
+        if path.endswith("/delete-queue"):
+            raise Refused(503, "store_failed", "the change was not written to disk; see the log")
+        return plain(client, method, path, *rest)
+
+    with mock.patch.object(NodeClient, "request", request):
+        output = served.ctl("delete_queue", "orders")
+    assert (output.code, output.err) == (
+        69,
+        "Error:\nthe change was not written to disk; see the log\n",
+    )
 
 
 def closed(client: Client) -> tuple[int, str]:

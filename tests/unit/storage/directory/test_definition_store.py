@@ -13,7 +13,13 @@ from typing import ClassVar
 import pytest
 
 from burrowmq.storage.directory.definition_store import FORMAT, SqliteDefinitionStore
-from burrowmq.storage.errors import DiskFull, StorageError, StoreRefused, with_way_out
+from burrowmq.storage.errors import (
+    DiskFull,
+    ReadFailed,
+    StorageError,
+    StoreRefused,
+    with_way_out,
+)
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.sqlite_disk import connect_on
@@ -259,6 +265,33 @@ def test_a_database_that_cannot_be_opened_is_an_error_of_the_store(tmp_path: Pat
 
     with pytest.raises(StorageError, match="it cannot be opened: unable to open"):
         SqliteDefinitionStore(str(tmp_path / "definitions.db"), refuse)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind", "way_out"),
+    [
+        (sqlite3.SQLITE_IOERR_READ, "disk I/O error", ReadFailed, "look at the disk and at the k"),
+        (sqlite3.SQLITE_FULL, "database or disk is full", DiskFull, "make room on that disk"),
+        (sqlite3.SQLITE_BUSY, "database is locked", StorageError, "end the program that has it op"),
+        (
+            sqlite3.SQLITE_CANTOPEN,
+            "unable to open",
+            StorageError,
+            "look at the rights of the files",
+        ),
+    ],
+)
+def test_what_keeps_a_database_shut_comes_with_a_way_out(
+    tmp_path: Path, code: int, text: str, kind: type[StorageError], way_out: str
+) -> None:
+    def refuse(*_: object, **__: object) -> sqlite3.Connection:
+        error = sqlite3.OperationalError(text)
+        error.sqlite_errorcode = code  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(kind, match=f"definitions.db: it cannot be opened: {text}") as caught:
+        SqliteDefinitionStore(str(tmp_path / "definitions.db"), refuse)
+    assert f"; {way_out}" in with_way_out(caught.value)
 
 
 def test_a_second_attempt_that_finds_no_room_is_not_trusted_either(tmp_path: Path) -> None:
