@@ -1,8 +1,8 @@
 """Where on the disk something is to happen: patterns of paths by short names; the calls at which the machine goes off, and how.
 
 `log`, `log/`: the files of the commit log, and their directory; `shared`, `shared/`: those of the shared store;
-`own`, `queues/`: files of queues, the directory of all of theirs; `a`, `a/`, `a/*.qs`: those of one queue; anything
-else is a pattern itself. State: how often a chosen call has still to come.
+`own`, `queues/`: files of queues, the directory of all of theirs; `a`, `a/`, `a/*.qs`: those of one queue, `a#2` and so on
+those of its level of priority; `definitions`: SQLite's; anything else is a pattern itself. State: how often a chosen call has still to come.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ PLACES = {
     "shared/": "*/msg_store_persistent",
     "own": "*/queues/*/*",
     "queues/": "*/queues",
+    "definitions": "/data/definitions.db*",
     "all": "*",
 }
 QUEUES = ("a", "b", "c", "d", "dead")
@@ -30,8 +31,9 @@ QUEUES = ("a", "b", "c", "d", "dead")
 def pattern_of(place: str) -> str:
     """The pattern of paths that a place stands for."""
     queue, slash, rest = place.partition("/")
+    queue, _, level = queue.partition("#")
     if queue in QUEUES:
-        directory = f"*/queues/{QueueNames('/', queue, 0).directory}"
+        directory = f"*/queues/{QueueNames('/', queue, int(level or 0)).directory}"
         return directory if slash and not rest else f"{directory}/{rest or '*'}"
     return PLACES.get(place, place)
 

@@ -3,11 +3,11 @@
 A step of one word draws what it does; one with arguments is taken as it stands. Behind each everything comes to rest, but no time
 passes; where `&` ends it, nothing moves before the next.
 
-    publish a 3 size=60         persistent messages to a queue, or to all (`fan`); `silent`: nobody waits for a confirm
+    publish a 3 size=60 priority=2      messages to a queue, or to all (`fan`); `silent`: nobody waits for a confirm; `transient`
     consume a 20                with so much prefetch
-    ack 2 | reject 2 | requeue 2    so many deliveries of the first client, the oldest first; `all`
+    ack 2 | reject 2 | requeue 2    so many deliveries of the first client, the oldest first; `newest`, `all`, `from=a`
     get a                       and ack with it
-    declare c version=1 letters levels=3
+    declare c version=1 letters levels=3 transient
     delete a | redeclare a      (in one read; with `both`, by two channels)
     purge a
     policy a mode=lazy version=2
@@ -101,7 +101,9 @@ def publish(run: Run, words: Words) -> None:
     for _ in range(words.count):
         run.number += 1
         body = (b"%08d" % run.number * (size // 8 + 1))[:size]
-        publication = Publication(run.number, body, True, client.number, 0, None)
+        priority = words.named_number("priority", 0)
+        lasts = not words.has("transient")
+        publication = Publication(run.number, body, lasts, client.number, priority, None)
         run.model.publications[run.number] = publication
         client.publish(publication, words.at(0), REST if words.has("silent") else CONFIRMING)
 
@@ -114,8 +116,10 @@ def consume(run: Run, words: Words) -> None:
 def settle(run: Run, words: Words) -> None:
     """Ack, reject or requeue."""
     client = _client(run)
-    count = len(client.deliveries) if words.at(0) == "all" else words.count
-    for key in sorted(client.deliveries)[:count]:
+    source = words.named.get("from", "")
+    keys = [key for key, its in client.deliveries.items() if source in ("", its.home.name)]
+    count = len(keys) if words.at(0) == "all" else words.count
+    for key in sorted(keys, reverse=words.has("newest"))[:count]:
         client.settle(key, words.name)
 
 
@@ -134,6 +138,7 @@ def _new_home(run: Run, words: Words) -> Home:
     home = run._new_home(words.at(0))
     home.version = words.named_number("version", 2)
     home.has_dead_letters = words.has("letters")
+    home.is_durable = not words.has("transient")
     home.levels = words.named_number("levels", 0) or None
     return home
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from tests.simulation.machine.places import pattern_of
 from tests.simulation.machine.plans import packed, scripts, unpacked
 from tests.simulation.machine.run import Run
 from tests.simulation.machine.script import NoStep
@@ -98,3 +100,22 @@ def test_a_killed_process_leaves_its_pages(tmp_path: Path) -> None:
     run.go()
     assert [line for line in left(run) if " " not in line] == ["killed", "killed"]
     assert [one.state for one in run.model.current["a"].all_copies()] == ["in"]
+
+
+def test_messages_and_queues_are_as_is_said(tmp_path: Path) -> None:
+    run = script(
+        tmp_path,
+        "declare c transient levels=3\npublish c priority=2\npublish a 2\npublish b transient\nconsume a 20"
+        "\nconsume c 20\nack 1 newest from=a",
+    )
+    run.go()
+    published = [(one.priority, one.is_persistent) for one in run.model.publications.values()]
+    assert published == [(2, True), (0, True), (0, True), (0, False)]
+    homes = {home.name: home for home in run.model.homes}
+    assert [homes[name].is_durable for name in "abc"] == [True, True, False]
+    assert [copy.state for copy in homes["a"].all_copies()] == ["in", "gone"]
+
+
+def test_places_of_levels_and_of_definitions() -> None:
+    assert pattern_of("a#2/*.qi") != pattern_of("a/*.qi") == pattern_of("a#0/*.qi")
+    assert fnmatchcase("/data/definitions.db-wal", pattern_of("definitions"))
