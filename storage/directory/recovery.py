@@ -37,7 +37,7 @@ from burrowmq.storage.directory.terms import (
     reserve_segments,
     take_terms,
 )
-from burrowmq.storage.errors import DiskFull, StoreRefused
+from burrowmq.storage.errors import DiskFull, StoreRefused, WriteFailed
 from burrowmq.storage.files.cache import FileCache, as_storage_errors, open_file, parent_of
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.files.space import give_up_ballast
@@ -247,7 +247,8 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
         _hold_on_to(context, directory)
         context.sync()
         for queue in queues:
-            queue.after_sync()
+            with suppress(WriteFailed):  # a journal that cannot be removed goes after another sync
+                queue.after_sync()
 
 
 def _hold_on_to(context: StoreContext, directory: str) -> None:

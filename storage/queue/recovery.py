@@ -53,7 +53,11 @@ class QueueRecovery:
                     # What counts instead may have its name from a process that was killed before it synced it.
                     filesystem.fsync_dir(self.queue.directory)
                 has_names = True
-                filesystem.unlink(finding.path)
+                try:
+                    filesystem.unlink(finding.path)
+                except OSError:
+                    if not finding.is_inert:
+                        raise
             elif finding.refused is not None:
                 raise finding.refused
             else:

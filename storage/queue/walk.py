@@ -26,10 +26,11 @@ from burrowmq.storage.queue.v2.store import file_name as store_name
 
 @dataclass(slots=True)
 class Unused:
-    """A file that nothing refers to: a start removes it."""
+    """A file that nothing refers to: a start removes it. `is_inert`: one that stays never counts for anything."""
 
     path: str
     why: str
+    is_inert: bool = True
 
 
 @dataclass(slots=True)
@@ -141,7 +142,7 @@ class Walk:
                 and has_both
                 and walk_v2.is_newer(directory, number, file.generation)
             ):
-                yield Unused(path, "converted to version 2")
+                yield Unused(path, "converted to version 2", is_inert=False)
                 return
         except (OSError, StoreRefused) as error:
             yield Unreadable(path, error)
@@ -154,9 +155,8 @@ class Walk:
         for number in sorted(self._names.indexes):
             path = self._path(index_name(number))
             if number in in_version_1:
-                yield Unused(
-                    path, "a conversion to version 2 that was not finished, or was taken back"
-                )
+                why = "a conversion to version 2 that was not finished, or was taken back"
+                yield Unused(path, why, is_inert=False)
                 continue
             generations = self._names.stores.get(number, [])
             try:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from contextlib import suppress
 from typing import Final
 
 from burrowmq.records import NamedTuple
@@ -92,7 +93,8 @@ def open_directory(filesystem: FileSystem, terms: ScanTerms) -> Opened:
             numbers[name] = number
     for name in names:
         if name.endswith(".tmp"):
-            filesystem.unlink(f"{terms.directory}/{name}")
+            with suppress(OSError):  # then the next start does it
+                filesystem.unlink(f"{terms.directory}/{name}")
     highest = -1
     ranked: list[tuple[bool, int, SegmentFile, FileScan | None]] = []
     for (named, generation), name in found:
@@ -134,7 +136,10 @@ def _keep_owners(
             _quarantine(filesystem, terms, file, scan.bad)
         if not file.tables:
             file.release()
-            filesystem.unlink(file.path)
+            with suppress(
+                OSError
+            ):  # as one that a compaction leaves: nobody refers to what is in it
+                filesystem.unlink(file.path)
             continue
         if scan is not None:
             scanned.update((table.segment_no, scan.durable_slots) for table in file.tables)

@@ -12,9 +12,16 @@ import pytest
 
 from burrowmq.storage.directory.recovery import definitions_bytes
 from burrowmq.storage.directory.terms import read_recorded
-from burrowmq.storage.errors import LimitChanged, StorageError, StoreRefused, UnknownFormat
+from burrowmq.storage.errors import (
+    LimitChanged,
+    StorageError,
+    StoreRefused,
+    UnknownFormat,
+    WriteFailed,
+)
+from burrowmq.storage.files.cache import parent_of
 from burrowmq.storage.files.filesystem import OsFileSystem
-from burrowmq.storage.loop.staged_commit import Ack, Append, Open, StagedCommit
+from burrowmq.storage.loop.staged_commit import Ack, Append, Open, SetVersion, StagedCommit
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
@@ -25,6 +32,7 @@ from tests.support.sim_filesystem import PowerCut, SimFileSystem
 from tests.unit.storage.test_engine import engine_on, publish, unopened
 
 COUNT = 64
+Q_TWO = QueueNames("/", "two")
 Rows = dict[tuple[str, str], object]
 
 
@@ -261,6 +269,72 @@ def test_leftovers_are_removed() -> None:
     assert found == list(range(100))
     assert not [path for path in filesystem.paths() if path.endswith((".tmp", ".g1.qs", "7.qs"))]
     assert log.next_seq == 8 * COUNT
+
+
+def killed_with_leftovers() -> SimFileSystem:
+    """A queue of each version, with a journal and files that nothing refers to."""
+    side = DiskSide(segment_entry_count=16, journal_run_bytes=500, rewrite_above=0)
+    for queue_id, name in enumerate(("one", "two"), start=1):
+        side.open(queue_id, name, version=queue_id)
+        side.append(0, 20, queue_id=queue_id)
+        side.ack(0, 3, queue_id=queue_id)
+    side.append(20, 4, LARGE, queue_id=2)
+    for _ in range(3):
+        side.jobs.idle()
+    side.append(20, 4, queue_id=1)
+    queue, store = side.writer.queues()[2].directory, parent_of(side.paths(".seg")[0])
+    for path in (f"{queue}/1.qi.tmp", f"{queue}/1.g9.qs", f"{queue}/9.qs", f"{store}/7.tmp"):
+        side.filesystem.create(path).pwrite(b"left", 0)
+    return side.filesystem.process_killed()
+
+
+def two_queues(filesystem: SimFileSystem) -> tuple[DiskSide, list[list[int]]]:
+    """A start, and what it finds in both."""
+    side = DiskSide(filesystem, segment_entry_count=16, journal_run_bytes=500)
+    side.take_up(1, "one", version=1)
+    side.take_up(2, "two")
+    return side, [side.read(1), side.read(2)]
+
+
+def test_a_start_that_cannot_remove_what_nothing_refers_to_goes_on_and_the_next_removes_it() -> (
+    None
+):
+    nth = 1
+    while True:
+        filesystem = killed_with_leftovers()
+        filesystem.fail("unlink", errno.EIO, nth=nth)
+        side, found = two_queues(filesystem)
+        if not filesystem.failed:
+            break
+        nth += 1
+        assert found == [list(range(4, 24))] * 2
+        side.append(side.report.queues[Q_TWO].next_seq, 1, queue_id=2)
+        for _ in range(4):  # syncs
+            side.jobs.idle()
+        assert not side.paths(".jif")
+        side, found = two_queues(filesystem.process_killed())
+        assert [len(each) for each in found] == [20, 21]
+        assert not [path for path in side.paths("") if path.endswith((".tmp", ".g9.qs", "/9.qs"))]
+    assert nth > 5
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_start_that_cannot_remove_a_file_that_may_count_later_is_refused(version: int) -> None:
+    """Two index files for one segment: when the one that counts is empty and goes, the other would bring acks back."""
+    side = DiskSide(segment_entry_count=16, journal_run_bytes=500)
+    side.open(version=version)
+    side.append(0, 16)
+    (old,) = [path for path in side.paths("") if path.endswith(("/0.idx", "/0.qi"))]
+    content = side.filesystem.content(old)
+    side.commit(SetVersion(1, 3 - version))
+    side.jobs.convert()
+    assert not side.filesystem.exists(old)
+    side.filesystem.create(old).pwrite(content, 0)
+    filesystem = side.filesystem.process_killed()
+    filesystem.fail("unlink", errno.EIO, path_part=old)
+    with pytest.raises(WriteFailed):
+        DiskSide(filesystem, segment_entry_count=16)
+    assert DiskSide(filesystem, segment_entry_count=16).report.messages == 16
 
 
 def test_clean_and_unclean_starts_agree() -> None:
