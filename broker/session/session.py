@@ -320,10 +320,10 @@ class Session:
         is_due = bool(refused)
         told = [each.note_refused(epoch, queues, are_acks_refused=is_due) for each in channels]
         is_waiting = any(each.waits_for(self.engine.epoch) for each in channels if refused)
-        again = self._demands.due_again(refused, is_nacked=any(told), is_waiting=is_waiting)
+        again = self._demands.due_again(epoch, refused, is_nacked=any(told), is_waiting=is_waiting)
         if again and is_waiting:  # what came behind those that wait is due with others
             self.engine.require_acks(again)
-            self._demands.note(self.engine.epoch, again)
+            self._demands.note_again(self.engine.epoch, again)
         elif self.settled is not None:
             self.settled |= again
 
