@@ -37,7 +37,7 @@ from burrowmq.storage.types import CarriedMessage, StoredMessage, StoreObserver
 
 @dataclass(slots=True)
 class _Place:
-    """A live entry that names a given-up handle, as it was: a write that fails half-way leaves none that can be read."""
+    """A live entry that names a given-up handle, as it was: a write that fails half-way leaves none to be read."""
 
     segment: Segment
     slot: int
