@@ -352,6 +352,9 @@ def _rebuild_queue(
     queue = context.queue_at(names or QueueNames(vhost, ""), directory)
     if names is not None:
         queue.mark_made()
+        # It was found, and nobody writes it again: of a process that was killed it may not be durable.
+        path = f"{directory}/{NAME_FILE}"
+        context.cache.store_written(path, open_file(context.filesystem, path))
     from burrowmq.storage.queue.recovery import QueueRecovery  # noqa: PLC0415 - a clean start does without
 
     recovering = QueueRecovery(queue, files, context.observer)

@@ -370,6 +370,7 @@ def test_what_a_killed_process_wrote_is_durable_once_a_start_has_taken_it(
         found = DiskSide(started.filesystem.cut(random.Random(seed)), **options)
         found.take_up(version=version)
         assert found.read() == [0, 1, 2, 3], seed
+        assert found.report.unnamed_count == 0, seed
 
 
 @pytest.mark.parametrize("version", [1, 2])
