@@ -38,8 +38,9 @@ SECTOR = 512
 # No places for a power cut: calls that change nothing, or at once for good.
 _LOOKS = frozenset({"mkdir", "pread", "open", "listdir", "exists", "file_size"})
 Data = bytes | bytearray | memoryview
-Fate = Literal["kept", "lost", "first", "last", "torn"]
-"""What a power cut leaves of a file's un-synced writes: all, none, one of them, all but the end of the last."""
+Fate = Literal["kept", "lost", "first", "last", "torn", "holed"]
+"""What a power cut leaves of a file's un-synced writes: all, none, one of them, all but the end of the last, or but the
+second sector of each."""
 THROUGH = (
     -1
 )  # octets of a call that failed: all of them, and a sync that failed has made them durable
@@ -139,7 +140,17 @@ def _chosen(
     if fate == "torn" and isinstance(last, _Write):
         pieces = _sectors(last, sector)
         return [*pending[:-1], *pieces[: len(pieces) // 2]]
+    if fate == "holed":
+        return [piece for one in pending for piece in _holed(one, sector)]
     return pending
+
+
+def _holed(operation: _Write | _Truncate, sector: int) -> Sequence[_Write | _Truncate]:
+    """Give all but the second sector of what was written."""
+    if isinstance(operation, _Truncate):
+        return (operation,)
+    pieces = _sectors(operation, sector)
+    return [*pieces[:1], *pieces[2:]]
 
 
 def _sectors(write: _Write, sector: int) -> list[_Write]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pika import spec
 
+from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names, vhost_directory
 from tests.simulation.machine.model import DEAD, Copy, Home, Model
 from tests.simulation.machine.node import Machine, Violation
 from tests.support.bench.client import Client
@@ -65,6 +66,26 @@ class Auditor:
         for name in found:
             if all(home.name != name for home in model.homes):
                 raise Violation(f"{name} was never declared")
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Who looks at the files alone (`burrowmq-store`) knows by a file whose the promised messages of a queue are.
+
+        It is durable with the first confirm, and where a start did not find it, a clean stop makes it anew.
+        """
+        if self.machine.has_failed or any(self.machine.limits.logs):
+            return  # what a sync lost only a stop writes again, and what the log has is not in its place yet
+        disk = self.machine.disk
+        paths, root = set(disk.paths()), f"/data/vhosts/{vhost_directory('/')}/queues"
+        for home in self.model.current.values():
+            if home.levels is not None:
+                continue  # its levels are directories of their own
+            names = QueueNames("/", home.name)
+            path = f"{root}/{names.directory}/{NAME_FILE}"
+            home.has_name = path in paths and parse_names(disk.content(path)) == names
+            is_needed = any(self._must_be(copy, is_exact=False) for copy in home.all_copies())
+            if home.is_named and is_needed and not home.has_name:
+                raise Violation(f"{home.name}: the file with its name is gone, or says another")
 
     def _forget(self, homes: list[Home], kept: Home | None) -> None:
         model = self.model

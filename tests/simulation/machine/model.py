@@ -87,6 +87,9 @@ class Home:
     is_replaced: bool = (
         False  # in the same commit as its deletion a successor may have been declared
     )
+    began_in: int = 0  # the process in which its first message came
+    has_name: bool = True  # the last start has found the file with its name whole
+    is_named: bool = False  # that file is to last
     grace: int = 0  # messages that basic.get may have taken away without a word
     copies: dict[int, list[Copy]] = field(default_factory=dict)
 
@@ -101,6 +104,8 @@ class Home:
 
     def add(self, copy: Copy) -> None:
         """A copy comes."""
+        if not self.copies:
+            self.began_in = copy.born_in
         self.copies.setdefault(copy.number, []).append(copy)
 
 
@@ -166,6 +171,8 @@ class Model:
         for copy in publication.copies:
             if publication.is_persistent and copy.home.is_durable and copy.is_routed:
                 copy.is_promised = True
+                if copy.home.began_in == self.start and copy.state == "in":
+                    copy.home.is_named = copy.home.is_named or not self.is_over(copy)
                 # One that waited may have come when its queue was gone: it went nowhere then.
                 is_kept = is_kept or publication.is_read or not copy.home.is_deleting
         for copy in publication.covers if is_kept else ():
@@ -277,3 +284,4 @@ class Model:
                 is_safe = copy.is_certain and not copy.is_suspect
                 if copy.state == "in" and is_safe and copy.publication.is_persistent:
                     copy.is_promised = True
+                    home.is_named = home.is_named or not home.has_name

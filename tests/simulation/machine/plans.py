@@ -94,7 +94,7 @@ def _scripted(lines: list[str]) -> Plan:
         limits=Limits(store=store, **limits),
         strict=True,
         has_faults=any(line.startswith("fail ") for line in lines),
-        has_damage=False,
+        has_damage=any(line.startswith("damage ") for line in lines),
         steps=steps,
         is_plain=True,
     )

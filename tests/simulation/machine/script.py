@@ -5,7 +5,8 @@ passes; where `&` ends it, nothing moves before the next.
 
     publish a 3 size=60 priority=2      messages to a queue, or to all (`fan`); `silent`: nobody waits for a confirm; `transient`
     consume a 20                with so much prefetch
-    ack 2 | reject 2 | requeue 2    so many deliveries of the first client, the oldest first; `newest`, `all`, `from=a`
+    ack 2 | reject 2 | requeue 2    so many deliveries of the first client, the oldest first; `newest`; `all`;
+                                    `of=a`: of one queue; `from=3 step=2`: not the first three, and each second only
     get a                       and ack with it
     declare c version=1 letters levels=3 transient
     delete a | redeclare a      (in one read; with `both`, by two channels)
@@ -16,6 +17,7 @@ passes; where `&` ends it, nothing moves before the next.
     cut fdatasync own 1         the machine goes off before the first such call; `behind`: behind it
     end power name:log=kept content:own=torn    how it goes off the next time, the power or `killed`; what is not named is lost
     off now                     here
+    damage entry a 1 over=6     what the disk has of the second message is where that of the seventh is to be, too; `record`
     restart now | lose client
 
 Places are those of `tests.simulation.machine.places`. State: none; called by `tests.simulation.machine.run`.
@@ -29,7 +31,8 @@ from typing import TYPE_CHECKING, cast, get_args
 from burrowmq.broker.definitions.parameters import set_policy
 from burrowmq.broker.rules.policy import Policy
 from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, SimClient
-from tests.simulation.machine.model import Home, Publication
+from tests.simulation.machine.damages import misplace
+from tests.simulation.machine.model import Copy, Home, Publication
 from tests.simulation.machine.places import CutAt, Ending, pattern_of
 from tests.support.machine_disk import PlacedFault
 from tests.support.sim_filesystem import THROUGH, Fate
@@ -116,11 +119,17 @@ def consume(run: Run, words: Words) -> None:
 def settle(run: Run, words: Words) -> None:
     """Ack, reject or requeue."""
     client = _client(run)
-    source = words.named.get("from", "")
-    keys = [key for key, its in client.deliveries.items() if source in ("", its.home.name)]
-    count = len(keys) if words.at(0) == "all" else words.count
-    for key in sorted(keys, reverse=words.has("newest"))[:count]:
+    keys = sorted(
+        (key for key, its in client.deliveries.items() if _is_of(its, words)),
+        reverse=words.has("newest"),
+    )
+    keys = keys[words.named_number("from", 0) :: words.named_number("step", 1)]
+    for key in keys[: len(keys) if words.at(0) == "all" else words.count]:
         client.settle(key, words.name)
+
+
+def _is_of(delivery: Copy, words: Words) -> bool:
+    return words.named.get("of") in (None, delivery.home.name)
 
 
 def get(run: Run, words: Words) -> None:
@@ -233,6 +242,14 @@ def _ending(words: Words) -> Ending:
     return Ending(words.at(0) != "killed", fates)
 
 
+def damage(run: Run, words: Words) -> None:
+    """Something is in another's place."""
+    home = run.model.current.get(words.at(1))
+    if home is None:
+        raise NoStep(f"damage: there is no queue {words.at(1)}")
+    misplace(run, words.at(0), home, words.count, words.named_number("over", 0))
+
+
 def off(run: Run, words: Words) -> None:
     """It goes off."""
     if words.at(0) != "now":
@@ -270,6 +287,7 @@ STEPS = {
     "heal": heal,
     "cut": cut,
     "end": end,
+    "damage": damage,
     "off": off,
     "restart": restart,
     "lose": lose,

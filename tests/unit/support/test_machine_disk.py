@@ -216,6 +216,7 @@ def test_a_sync_that_failed_may_have_done_its_work() -> None:
         ("first", b"1" * 300 + bytes(300)),
         ("last", b"old" + bytes(297) + b"2" * 300),
         ("torn", b"1" * 300 + b"2" * (64 * 2 - 300 % 64 + 64) + bytes(300)),
+        ("holed", b"1" * 64 + bytes(64) + b"1" * 172 + b"2" * 20 + bytes(64) + b"2" * 216),
     ],
 )
 def test_a_cut_leaves_of_a_file_what_was_chosen(fate: Fate, left: bytes) -> None:

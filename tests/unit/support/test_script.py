@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.storage.names import NAME_FILE
+from tests.simulation.machine.node import Violation
 from tests.simulation.machine.places import pattern_of
 from tests.simulation.machine.plans import packed, scripts, unpacked
 from tests.simulation.machine.run import Run
@@ -106,7 +108,7 @@ def test_messages_and_queues_are_as_is_said(tmp_path: Path) -> None:
     run = script(
         tmp_path,
         "declare c transient levels=3\npublish c priority=2\npublish a 2\npublish b transient\nconsume a 20"
-        "\nconsume c 20\nack 1 newest from=a",
+        "\nconsume c 20\nack 1 newest of=a",
     )
     run.go()
     published = [(one.priority, one.is_persistent) for one in run.model.publications.values()]
@@ -119,3 +121,52 @@ def test_messages_and_queues_are_as_is_said(tmp_path: Path) -> None:
 def test_places_of_levels_and_of_definitions() -> None:
     assert pattern_of("a#2/*.qi") != pattern_of("a/*.qi") == pattern_of("a#0/*.qi")
     assert fnmatchcase("/data/definitions.db-wal", pattern_of("definitions"))
+
+
+def test_deliveries_are_chosen_by_queue_and_place(tmp_path: Path) -> None:
+    run = script(
+        tmp_path, "publish a 6\npublish b 2\nconsume a 0\nconsume b 0\nack 2 of=a from=1 step=3"
+    )
+    run.go()
+    settled = {
+        home.name: [copy.number for copy in home.all_copies() if copy.state == "gone"]
+        for home in run.model.current.values()
+    }
+    assert settled == {"dead": [], "a": [2, 5], "b": []}
+
+
+@pytest.mark.parametrize(
+    ("damage", "damaged"),
+    [("entry a 1 over=6", set()), ("entry a 1 over=2", {3}), ("record a 1 over=2", {3})],
+)
+def test_what_is_put_in_anothers_place_costs_that_one_at_most(
+    tmp_path: Path, damage: str, damaged: set[int]
+) -> None:
+    run = script(tmp_path, f"publish a 4\ndamage {damage}\noff killed")
+    run.go()
+    assert run.auditor.damaged == damaged
+    left = [copy.number for copy in run.model.current["a"].all_copies() if copy.state == "in"]
+    assert left == [number for number in (1, 2, 3, 4) if number not in damaged]
+
+
+def test_a_message_that_is_there_twice_by_damage_is_told(tmp_path: Path) -> None:
+    run = script(tmp_path, "publish a 4\ndamage entry a 1 over=6\noff killed")
+    run.auditor._drain = lambda: {"a": [1, 2, 2, 3, 4]}  # type: ignore[method-assign]
+    with pytest.raises(Violation, match="2 is there 2 times, may be 1"):
+        run.go()
+
+
+def test_a_queue_whose_name_is_gone_is_told(tmp_path: Path) -> None:
+    run = script(tmp_path, "publish a\npass 0.1\noff power")
+    passed = run._take
+
+    def take(step: str) -> None:
+        if step == "off power":
+            disk = run.machine.disk
+            path = next(one for one in disk.paths() if one.endswith(NAME_FILE))
+            disk.damage(path, 0, bytes(8))
+        passed(step)
+
+    run._take = take  # type: ignore[method-assign]
+    with pytest.raises(Violation, match="the file with its name is gone"):
+        run.go()

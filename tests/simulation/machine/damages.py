@@ -1,0 +1,76 @@
+"""Damage of a chosen kind to the files of a queue, and whose bytes it were: the disk put something in another's place.
+
+`entry`: an index entry is written where another one is to be, or none is yet; `record`: a message in its queue's own
+store. Both pass their checksums, so that only their place tells. What was in that place is damaged, and its message
+may be lost; nothing else may be, and what was copied is there once. The k-th message of a queue is the one that was
+published to it as the k-th, which is true until its first start. State: none. Called by
+`tests.simulation.machine.script`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.queue.v2.index import entries_at
+from burrowmq.storage.record import ENTRY_SIZE
+
+if TYPE_CHECKING:
+    from tests.simulation.machine.model import Home
+    from tests.simulation.machine.run import Run
+    from tests.support.machine_disk import MachineDisk
+
+_ENTRY = struct.Struct("<BBHB3sQIIQ")
+
+
+def misplace(run: Run, kind: str, home: Home, number: int, over: int) -> None:
+    """What the disk has of the message `number` of a queue is in the place of the message `over`, too."""
+    files = _Files(run.machine.disk, home, run.plan.limits.entry_count)
+    numbers = list(home.copies)
+    if kind == "entry":
+        path, at = files.index(over)
+        data = files.entry(number)
+        is_damaged = files.entry(over) not in (b"", bytes(ENTRY_SIZE))
+    else:
+        path, data = files.record(number)
+        at = files.location(over)
+        is_damaged = True
+        assert len(data) == len(files.record(over)[1]), "records of other lengths hide each other"
+    end = len(run.machine.disk.content(path))
+    run.machine.disk.damage(path, end, bytes(max(0, at - end)))
+    run.machine.disk.damage(path, at, data)
+    run.auditor.exempt({numbers[over]} if is_damaged else (), ())
+
+
+class _Files:
+    """The version 2 files of a queue, as they lie there."""
+
+    def __init__(self, disk: MachineDisk, home: Home, entry_count: int) -> None:
+        self._disk = disk
+        self._part = f"/queues/{QueueNames('/', home.name).directory}/"
+        self._entry_count = entry_count
+
+    def _path(self, number: int, suffix: str) -> str:
+        name = f"{self._part}{number // self._entry_count}.{suffix}"
+        return next(path for path in self._disk.paths() if path.endswith(name))
+
+    def index(self, number: int) -> tuple[str, int]:
+        """Where the entry of a message is to be."""
+        at = entries_at(self._entry_count) + number % self._entry_count * ENTRY_SIZE
+        return self._path(number, "qi"), at
+
+    def entry(self, number: int) -> bytes:
+        """The entry of a message, zeros or nothing where there is none yet."""
+        path, at = self.index(number)
+        return self._disk.content(path)[at : at + ENTRY_SIZE]
+
+    def location(self, number: int) -> int:
+        """Where the body of a message begins, as its entry says."""
+        return int(_ENTRY.unpack(self.entry(number))[5])
+
+    def record(self, number: int) -> tuple[str, bytes]:
+        """The body of a message, and the file that it is in."""
+        path, at = self._path(number, "qs"), self.location(number)
+        size = int(_ENTRY.unpack(self.entry(number))[6])
+        return path, self._disk.content(path)[at : at + size]
