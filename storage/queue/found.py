@@ -51,9 +51,8 @@ class FoundSegment:
     problem: str = ""  # with its header
     refused: StoreRefused | None = None  # it is of another store, or was made with other limits
     store_end: int = 0  # as `Segment.store_end`
-    # Version 1: the runs that are in journals, and acks that only those say; acks that the segment file says.
+    # Version 1: the runs that are in journals; acks that the segment file says.
     runs: Sequence[FoundRun] = ()
-    acked_in_journals: int = 0
     acked_in_file: int = 0
     # Version 2: of the acks that count.
     epoch: int = 0

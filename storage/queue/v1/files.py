@@ -421,8 +421,6 @@ class IndexFilesV1:
         if found.runs:
             runs = [JournalRun(run.first, run.columns, run.path) for run in found.runs]
             self._journal.keep(segment.number, *runs)
-        if found.acked_in_journals:
-            self._journal.note_acks(segment.number, found.acked_in_journals)
         cache, path = self.directory.cache, self.directory.path
         if segment.store_end:
             cache.index_written(found.path, cache.get(found.path))

@@ -179,13 +179,9 @@ class Journal:
             self.open(is_durable)
             self.write([b"".join(parts)], len(parts), is_synced=is_durable)
         for segment, known in news:
-            self.note_acks(segment.number, known)
+            self.acked[segment.number] = known
         for segment in segments:
             segment.note_acks_in_journal()
-
-    def note_acks(self, number: int, acked: int) -> None:
-        """These places of a segment are acked in the journal or in the segment's file."""
-        self.acked[number] = acked
 
     def note_direct(self, size: int) -> None:
         """So many bytes went past the journal, to a segment file."""

@@ -205,7 +205,6 @@ def put_together(
         problem=file.problem if file is not None else "",
         store_end=file.end if file is not None else 0,
         runs=said.runs,
-        acked_in_journals=said.acked,
         acked_in_file=acked_in_file,
     )
 
