@@ -32,7 +32,7 @@ from burrowmq.storage.queue.segment import Segment
 # So many damaged messages are set aside in one go, with a file and a sync for each: commits wait meanwhile.
 MOST_ASIDE: Final = 8
 # How often what could not be removed is tried again.
-_SWEEP_S = 5.0
+SWEEP_S = 5.0
 
 
 class Acks:
@@ -163,7 +163,7 @@ class Acks:
         if not is_rescuing:
             self._set_lost_aside()
         if self._context.leftover_count and (is_last or time.monotonic() >= self._next_sweep):
-            self._next_sweep = time.monotonic() + _SWEEP_S
+            self._next_sweep = time.monotonic() + SWEEP_S
             self._context.sweep()
         for queue_id in list(self._unflushed):
             self._context.cache.refuse_when_crowded()

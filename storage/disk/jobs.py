@@ -101,6 +101,11 @@ class DiskJobs:
         return self._writer.is_dirty()
 
     @property
+    def has_leftovers(self) -> bool:
+        """Whether files that nobody needs are there because they could not be removed."""
+        return self._context.leftover_count > 0
+
+    @property
     def is_packing_due(self) -> bool:
         """Whether the next idle moment should have small queues take less memory. Any thread."""
         return self._context.is_packing_due

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from functools import partial
 
 from burrowmq.storage import real_time as time
+from burrowmq.storage.disk import acks
 from burrowmq.storage.disk.backend import ABANDONED, LoopSide
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.retries import FIRST_PAUSE_S, RefusedRead, Retries
@@ -206,7 +207,7 @@ class ThreadedBackend:
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
         is_waiting = self._failure is None and (self._jobs.is_dirty or self._jobs.space.is_short)
-        patience_s = self._patience_s() if is_waiting else None
+        patience_s = self._patience_s() if is_waiting else self._rest_s()
         self._report()
         try:
             item = self._inbox.get(timeout=patience_s)
@@ -238,6 +239,10 @@ class ThreadedBackend:
         if not self._jobs.is_converting:
             return self._idle_s
         return min(max(self._next_conversion - time.monotonic(), 0.0), self._idle_s)
+
+    def _rest_s(self) -> float | None:
+        """How long to wait for a commit where nothing is to be done: what could not be removed is tried again."""
+        return acks.SWEEP_S if self._failure is None and self._jobs.has_leftovers else None
 
     def _convert(self) -> bool:
         """Do a slice of conversion if it is time for one; False when there was none to do."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.storage.disk import acks
 from burrowmq.storage.disk.jobs import DiskJobs
 from burrowmq.storage.engine import EARLY_BYTES, Engine
 from burrowmq.storage.errors import StoreClosed
@@ -24,12 +25,18 @@ from tests.support.stored_message import FakeMessage
 
 
 class FailingFileSystem(OsFileSystem):
-    """The real one, with a switch for the disk being full and for creating at all."""
+    """The real one, with switches for the disk being full, for creating at all, for removing directories."""
 
     def __init__(self) -> None:
         super().__init__()
         self.error: int | None = None
         self.is_broken = False
+        self.keeps_trees = False
+
+    def rmtree(self, path: str):
+        if self.keeps_trees:
+            raise OSError(errno.EIO, "no", path)
+        super().rmtree(path)
 
     def create(self, path: str):
         if self.is_broken:
@@ -275,6 +282,27 @@ def test_an_idle_store_syncs_by_itself(node: Node) -> None:
             break
         threading.Event().wait(0.01)
     assert node.engine.stats()["file_syncs"] >= 2
+
+
+def test_what_could_not_be_removed_is_removed_though_nobody_commits_any_more(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acks, "SWEEP_S", 0.05)
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.sync()
+    node.filesystem.keeps_trees = True
+    log.delete()
+    node.sync()
+    assert node.engine.stats()["leftover_files"] == 1
+    for _ in range(20):  # the last commit's own work is done
+        threading.Event().wait(0.01)
+    node.filesystem.keeps_trees = False
+    for _ in range(400):
+        if not node.engine.stats()["leftover_files"]:
+            break
+        threading.Event().wait(0.01)
+    assert node.engine.stats()["leftover_files"] == 0
 
 
 def test_a_stop_that_cannot_be_clean_says_so(tmp_path: Path) -> None:
