@@ -117,10 +117,12 @@ def fill(connection: Any, queue: str, count: int = COUNT, size: int = 1000) -> N
 
 
 class Taker:
-    """A consumer that acknowledges what it gets while it takes, and holds what comes otherwise."""
+    """A consumer that acknowledges as many as it was asked to take: at most its prefetch comes beyond that."""
 
     def __init__(self, connection: Any, queue: str) -> None:
         self.numbers: list[int] = []
+        self._most = 0
+        self._held: list[int] = []
         self._connection = connection
         self._channel = connection.channel()
         self._channel.basic_qos(prefetch_count=100)
@@ -128,18 +130,25 @@ class Taker:
 
     def take(self, count: int, seconds: float) -> list[int]:
         """What it has when it has so many, or after that time."""
+        self._most = count
+        while self._held and len(self.numbers) - len(self._held) < count:
+            self._channel.basic_ack(self._held.pop(0))
         until = time.monotonic() + seconds
         while len(self.numbers) < count and time.monotonic() < until:
             self._connection.process_data_events(0.05)
         return self.numbers
 
     def close(self) -> None:
-        """What it did not acknowledge goes back."""
+        """What it has got is acknowledged."""
+        self.take(len(self.numbers), 0)
         self._channel.close()
 
     def _on_message(self, channel: Any, method: Any, _: Any, body: bytes) -> None:
         self.numbers.append(int(body[:8]))
-        channel.basic_ack(method.delivery_tag)
+        if len(self.numbers) > self._most:
+            self._held.append(method.delivery_tag)
+        else:
+            channel.basic_ack(method.delivery_tag)
 
 
 class Round:
