@@ -6,6 +6,7 @@ process id of its owner for the message that a second node gets. Taken and relea
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from typing import IO
@@ -63,12 +64,15 @@ class DataDirectory:
     def unlock(self) -> None:
         """Let another node have it; harmless when it was not locked."""
         if self._lock is not None:
-            # A child that was forked meanwhile has the file open, too, and would keep the lock.
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            # A child that was forked meanwhile has the file open, too, and would keep the lock. Where the disk fails,
+            # the reason of the end is told by who ends: the lock goes with this process at the latest.
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
         self.forget()
 
     def forget(self) -> None:
         """Close the file and leave the lock as it is: in a forked child it is the parent's."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            with contextlib.suppress(OSError):  # it is closed all the same
+                lock.close()

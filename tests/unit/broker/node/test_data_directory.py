@@ -27,6 +27,15 @@ def test_one_owner_at_a_time(tmp_path):
     second.unlock()
 
 
+def test_a_disk_that_refuses_the_end_of_a_lock_is_no_obstacle(tmp_path):
+    first, second = DataDirectory(str(tmp_path)), DataDirectory(str(tmp_path))
+    first.lock()
+    os.close(first._lock.fileno())  # from now on each call for it fails
+    first.unlock()
+    second.lock()
+    second.unlock()
+
+
 def test_the_owners_number_replaces_an_older_one(tmp_path):
     (tmp_path / "LOCK").write_text("99999999\n")
     directory = DataDirectory(str(tmp_path))
