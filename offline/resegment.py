@@ -297,7 +297,7 @@ class _Notes:
     def scrub_finished(self, bytes_read: int, found: int, unread: int, duration_ms: float) -> None:
         """Only a node does that."""
 
-    def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
+    def message_set_aside(self, vhost: str, queue: str, seq: int, name: str, reason: str) -> None:
         """It was told as left behind."""
 
     def index_unreadable(self, place: str, reason: str) -> None:

@@ -292,8 +292,8 @@ class StoreObserver(Protocol):
     def scrub_finished(self, bytes_read: int, found: int, unread: int, duration_ms: float) -> None:
         """Everything that is stored was read again, but for so many queues that cannot be read."""
 
-    def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
-        """A damaged message left its queue; its bytes are in quarantine under this name."""
+    def message_set_aside(self, vhost: str, queue: str, seq: int, name: str, reason: str) -> None:
+        """A damaged message leaves its queue; its bytes are in quarantine under this name."""
 
     def index_unreadable(self, place: str, reason: str) -> None:
         """Messages were acknowledged whose entries cannot be read: their space comes back after the next start."""

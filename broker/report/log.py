@@ -264,9 +264,16 @@ class LogObserver:
             duration_ms=int(duration_ms),
         )
 
-    def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
+    def message_set_aside(self, vhost: str, queue: str, seq: int, name: str, reason: str) -> None:
         """See StoreObserver."""
-        self._log.error("message_set_aside", place=place, id=seq, quarantine=name, reason=reason)
+        self._log.error(
+            "message_set_aside",
+            vhost=vhost,
+            queue=queue,
+            id=seq,
+            quarantine=name,
+            reason=reason,
+        )
 
     def queue_fault(self, vhost: str, queue: str, kind: str, reason: str) -> None:
         """See Observer."""

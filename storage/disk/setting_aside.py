@@ -81,7 +81,7 @@ class SettingAside:
             context.filesystem, context.data_dir, queue.directory, about, found.data
         )
         self.kept_count += 1
-        context.observer.message_set_aside(queue.directory, seq, name, reason)
+        context.observer.message_set_aside(names.vhost, names.name, seq, name, reason)
         return True
 
     def is_whole(self, queue: QueueDisk, seq: int) -> bool:

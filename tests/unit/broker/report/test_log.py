@@ -93,3 +93,12 @@ def test_the_end_of_a_full_disk_is_no_error():
         ("error", "space_exhausted", "0.qi: pwrite failed: full (ENOSPC)"),
         ("warning", "space_exhausted_over", None),
     ]
+
+
+def test_a_message_that_was_set_aside_is_told_with_its_queue():
+    found = lines(
+        "json", lambda o: o.message_set_aside("/", "orders", 49, "4f.49.1.msg", "no record")
+    )
+    event = json.loads(found[0])
+    kept = [event[key] for key in ("vhost", "queue", "id", "quarantine", "reason")]
+    assert kept == ["/", "orders", 49, "4f.49.1.msg", "no record"]
