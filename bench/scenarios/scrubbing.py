@@ -74,6 +74,10 @@ def _beside_a_pass() -> Callable[[Stage, str], Outcome]:
                 one / other for one, other in zip(rates[mode], rates["off"], strict=True)
             )
             values[f"{mode}_ratio"] = ratios[_REPEATS // 2]
+            ratios = sorted(
+                one / other for one, other in zip(costs[mode], costs["off"], strict=True)
+            )
+            values[f"{mode}_cpu_ratio"] = ratios[_REPEATS // 2]
         values["rate"] = values["default_rate"]
         values["found"] = _found_of_flips(stage, peer, backlog)
         return Outcome(values, "beside the headline's queue; default period, and at the limit")
@@ -137,6 +141,14 @@ FIGURES = (
         scenario="scrub",
         value="default_ratio",
         must=0.98,
+        unit="",
+    ),
+    Figure(
+        title="scrubber at its default rate / without one, processor time of the node",
+        scenario="scrub",
+        value="default_cpu_ratio",
+        must=1.02,
+        is_at_most=True,
         unit="",
     ),
     Figure(
