@@ -44,6 +44,7 @@ second sector of each."""
 THROUGH = (
     -1
 )  # octets of a call that failed: all of them, and a sync that failed has made them durable
+TAIL = -2  # of a sync that failed: its last page came through, so that the file has its length, and a hole before it
 
 
 class PowerCut(BaseException):
@@ -297,6 +298,14 @@ class SimFile:
         if failed is not None:
             if failed[1] == THROUGH:
                 self._inode.sync()
+            elif failed[1] == TAIL and self._inode.pending:
+                last = self._inode.pending[-1]
+                _apply(
+                    self._inode.durable,
+                    _sectors(last, self._filesystem.sector)[-1]
+                    if isinstance(last, _Write)
+                    else last,
+                )
             self._inode.is_suspect = self._inode.is_suspect or bool(self._inode.pending)
             self._inode.pending.clear()
             if self._filesystem.reverts:

@@ -13,7 +13,8 @@ passes; where `&` ends it, nothing moves before the next.
     purge a
     policy a mode=lazy version=2
     pass 0.5                    seconds
-    fail fdatasync log 2 times=1 errno=EIO keep=0    the second such call from now on; `keep=through`: it has done its work
+    fail fdatasync log 2 times=1 errno=EIO keep=0    the second such call from now on; `keep=through`: it has done its work,
+                                                     `keep=tail`: a sync has lost all but its last page
     cut fdatasync own 1         the machine goes off before the first such call; `behind`: behind it
     end power name:log=kept content:own=torn    how it goes off the next time, the power or `killed`; what is not named is lost
     off now                     here
@@ -35,12 +36,13 @@ from tests.simulation.machine.damages import misplace
 from tests.simulation.machine.model import Copy, Home, Publication
 from tests.simulation.machine.places import CutAt, Ending, pattern_of
 from tests.support.machine_disk import PlacedFault
-from tests.support.sim_filesystem import THROUGH, Fate
+from tests.support.sim_filesystem import TAIL, THROUGH, Fate
 
 if TYPE_CHECKING:
     from tests.simulation.machine.run import Run
 
 NOW = "&"
+KEPT = {"through": THROUGH, "tail": TAIL}
 
 
 class NoStep(Exception):
@@ -211,7 +213,7 @@ def fail(run: Run, words: Words) -> None:
             words.count,
             words.named_number("times", 1),
             getattr(errno, words.named.get("errno", "EIO")),
-            THROUGH if keep == "through" else int(keep),
+            KEPT.get(keep) or int(keep),
         )
     )
 

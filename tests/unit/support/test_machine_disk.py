@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tests.support.machine_disk import MachineDisk, PlacedFault
-from tests.support.sim_filesystem import THROUGH, Fate, PowerCut
+from tests.support.sim_filesystem import TAIL, THROUGH, Fate, PowerCut
 
 
 def found(disk: MachineDisk, times: int = 40) -> set[tuple[str, ...]]:
@@ -206,6 +206,22 @@ def test_a_sync_that_failed_may_have_done_its_work() -> None:
         file.fdatasync()
     assert disk.content("/a/0.log") == b"new"
     assert disk.cut(random.Random(1), contents=False).content("/a/0.log") == b"new"
+
+
+def test_a_sync_that_failed_may_leave_a_hole() -> None:
+    """Its last page has come through, and with it the file's length."""
+    disk = with_log(MachineDisk())
+    disk.sector = 64
+    disk.placed.append(placed("fdatasync", keep=TAIL))
+    file = disk.open("/a/0.log")
+    file.pwrite(b"1" * 100, 3)
+    file.pwrite(b"2" * 100, 103)
+    with pytest.raises(OSError, match="Input/output error"):
+        file.fdatasync()
+    file.fdatasync()
+    assert disk.content("/a/0.log") == b"old" + b"1" * 100 + b"2" * 100
+    left = disk.cut(random.Random(1), contents=True).content("/a/0.log")
+    assert left == b"old" + bytes(189) + b"2" * 11
 
 
 @pytest.mark.parametrize(
