@@ -20,6 +20,7 @@ disk thread under the lock of `storage.disk.jobs`; the reader thread asks `why_u
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import field
@@ -159,14 +160,13 @@ class Refusals:
         first, rest = one.runs[0], one.runs[1:]
         one.acked.update(_settled(first, changes))
         owed = QueueChanges(rest)
-        before = self.messages_of(rest)
+        before = self._references_of(rest)
         for ack in changes.acks:
             owed.ack(ack)
         owed.ack_seqs(changes.acked_seqs)
         one.runs = [first, *owed.runs]
-        kept = {id(message) for message in self.messages_of(owed.runs)}
-        gone = [message for message in before if id(message) not in kept]
-        dropped.extend(message.handle for message in gone if message.handle >= 0)
+        # A message may be there twice: as a dead letter of its own queue it is behind itself.
+        dropped.extend((before - self._references_of(owed.runs)).elements())
         self._weigh()
 
     # -- dead letters ---------------------------------------------------------------------------------------------
@@ -254,6 +254,9 @@ class Refusals:
     def messages_of(runs: Iterable[RunToWrite]) -> list[StoredMessage]:
         """Give the messages of some runs."""
         return [message for run in runs for message in run.messages]
+
+    def _references_of(self, runs: Iterable[RunToWrite]) -> Counter[int]:
+        return Counter(one.handle for one in self.messages_of(runs) if one.handle >= 0)
 
     def in_memory(self) -> dict[int, list[Run]]:
         """Give what refused queues are owed, in their files or not: a rescue writes it from memory."""

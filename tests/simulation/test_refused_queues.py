@@ -36,6 +36,8 @@ FOUND = (4391,)  # seeds that failed once: a full journal took withheld acks wit
 class Run:
     """One seed."""
 
+    is_own_target = False  # half of the dead letters go to the queue that they come from
+
     def __init__(self, seed: int, options: StoreOptions) -> None:
         self.rng = random.Random(seed)
         version = self.rng.choice((1, 2))
@@ -65,14 +67,15 @@ class Run:
         elif kind < 7:
             session.ack(name, rng.sample(range(8), rng.randint(1, 6)))
         elif kind == 7:
-            self.move(*rng.sample(NAMES, 2))
+            source, target = rng.sample(NAMES, 2)
+            self.move(source, source if self.is_own_target and rng.random() < 0.5 else target)
         elif kind == 8:
             self.world.idle()
         else:
             self.world.read_queue(self.world.queues[rng.choice(("b", "c"))], 50, 1 << 30)
 
     def move(self, source_name: str, target_name: str) -> None:
-        """The first messages of one queue become dead letters in another."""
+        """The first messages of one queue become dead letters in another, or in the same."""
         world = self.world
         source, target = world.queues[source_name], world.queues[target_name]
         epoch, seqs = world.engine.epoch, source.live()[:3]
@@ -214,6 +217,26 @@ def test_with_a_commit_log_it_is_that_queues_too() -> None:
 @pytest.mark.parametrize("options", [OPTIONS, WITH_LOG], ids=["files", "log"])
 @pytest.mark.parametrize("part", range(20))
 def test_the_same_with_many_seeds(part: int, options: StoreOptions) -> None:
+    runs(range(SEEDS + part * 1000, SEEDS + (part + 1) * 1000), options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [OPTIONS, WITH_LOG], ids=["files", "log"])
+def test_a_queue_may_be_that_of_its_own_dead_letters(
+    monkeypatch: pytest.MonkeyPatch, options: StoreOptions
+) -> None:
+    monkeypatch.setattr(Run, "is_own_target", True)
+    runs(range(SEEDS // 2), options)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("options", [OPTIONS, WITH_LOG], ids=["files", "log"])
+@pytest.mark.parametrize("part", range(5))
+def test_the_same_with_many_seeds_of_those(
+    monkeypatch: pytest.MonkeyPatch, part: int, options: StoreOptions
+) -> None:
+    monkeypatch.setattr(Run, "is_own_target", True)
     runs(range(SEEDS + part * 1000, SEEDS + (part + 1) * 1000), options)
 
 

@@ -69,6 +69,23 @@ def test_a_commit_learns_which_of_its_queues_are_refused() -> None:
     assert (again.refused, setup.refusals.queues()) == (set(), set())
 
 
+def test_a_message_that_a_queue_is_owed_twice_gives_each_reference_back() -> None:
+    """It is a dead letter of the queue that it was in."""
+    setup = Setup()
+    setup.refuse(1)
+    setup.keep(1, 0, 1)
+    run = setup.keep(1, 1, 2)
+    for handle, message in enumerate(run.messages, start=10):
+        message.handle = handle
+    setup.refusals.keep(1, RunToWrite(3, list(run.messages), None))
+    dropped: list[int] = []
+    setup.refusals.settle(1, QueueChanges(acked_seqs=[1, 2]), dropped)
+    assert sorted(dropped) == [10, 11]
+    setup.refusals.settle(1, QueueChanges(acked_seqs=[4]), dropped)
+    assert sorted(dropped) == [10, 11, 11]
+    assert owed(setup, 1) == [0, 3]
+
+
 def test_what_is_acked_is_not_owed_and_gives_its_references_back() -> None:
     setup = Setup()
     setup.refuse(1)
