@@ -55,10 +55,11 @@ class _Removed(_Link):
         name: str,
         inode: None = None,
         gone: None = None,
+        after: None = None,
         had: Names | None = None,
         origin: str = "",
     ) -> None:
-        super().__init__(directory, name, inode, gone)
+        super().__init__(directory, name, inode, gone, after)
         self.had = had or {}
         self.origin = origin  # its name before, which may be the durable one still
 

@@ -167,26 +167,32 @@ def _sectors(write: _Write, sector: int) -> list[_Write]:
 
 @dataclass(slots=True)
 class _Link:
-    """A pending directory operation: `name` leads to inode (None: to nothing), `gone` no more."""
+    """A pending directory operation: `name` leads to inode (None: to nothing), `gone` no more.
+
+    `after`: what has to be there before, as a file that comes from another directory has its new name before it loses
+    the old one.
+    """
 
     directory: str
     name: str
     inode: _Inode | None
     gone: str | None = None
+    after: _Link | None = None
 
 
 @dataclass(slots=True)
 class _Move:
-    """A pending rename of a directory: what is called `gone` in `directory` becomes `name`."""
+    """A pending rename of a directory: what is called `gone` in `directory`, or in `source`, becomes `name`."""
 
     directory: str
     name: str
     gone: str
+    source: str = ""
 
     @property
     def old(self) -> str:
         """The path that it had."""
-        return f"{self.directory}/{self.gone}"
+        return f"{self.source or self.directory}/{self.gone}"
 
     @property
     def new(self) -> str:
@@ -471,7 +477,8 @@ class SimFileSystem:
         kept = []
         for link in self._pending:
             fate = fate_of("name", f"{link.directory.rstrip('/')}/{link.name}")
-            if id(link) in came_through if fate is None else fate != "lost":
+            is_left = id(link) in came_through if fate is None else fate != "lost"
+            if is_left and self._is_possible(link, kept):
                 kept.append(link)
         inodes: dict[int, _Inode] = {}
         for path, entries in self._found_names(rng, kept).items():
@@ -499,6 +506,12 @@ class SimFileSystem:
         for link in kept:
             _link(names, link)
         return names
+
+    def _is_possible(self, link: _Link | _Move, kept: Sequence[_Link | _Move]) -> bool:
+        """Whether a cut can leave this operation, with these: what has to come before it came, or was durable."""
+        before = link.after if isinstance(link, _Link) else None
+        is_waiting = any(one is before for one in self._pending)
+        return before is None or not is_waiting or any(one is before for one in kept)
 
     def process_killed(self) -> Self:
         """Give the file system as found after the process died: the page cache survives, and what fails goes on to."""
@@ -610,9 +623,13 @@ class SimFileSystem:
         for link in self._pending:
             if isinstance(link, _Move) and link.new == directory:
                 place = link.old
-            if link.directory not in (directory, place):
+            if link.directory not in (directory, place) and not _comes_from(link, directory):
                 left.append(link)
                 continue
+            before = link.after if isinstance(link, _Link) else None
+            if before is not None and any(one is before for one in left):
+                left = [one for one in left if one is not before]
+                _link(self._durable_names, before)
             _link(self._durable_names, replace(link, directory=place))
             if isinstance(link, _Move):  # what waits in there waits under the new name
                 for other in left:
@@ -639,17 +656,21 @@ class SimFileSystem:
         return []
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file or a directory within one directory."""
+        """Rename a file or a directory."""
         self.begin_simple("rename", target)
-        directory, gone = _split(source)
-        target_directory, name = _split(target)
-        assert directory == target_directory
+        source_directory, gone = _split(source)
+        directory, name = _split(target)
+        is_within = directory == source_directory
         if _normal(source) in self._names:
             if _normal(target) in self._names:
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), target)
-            self._change(_Move(directory, name, gone))
-            return
-        self._change(_Link(directory, name, self._find(source), gone))
+            self._change(_Move(directory, name, gone, "" if is_within else source_directory))
+        elif is_within:
+            self._change(_Link(directory, name, self._find(source), gone))
+        else:
+            new = _Link(directory, name, self._find(source))
+            self._change(new)
+            self._change(_Link(source_directory, gone, None, after=new))
 
     def link(self, source: str, target: str) -> None:
         """Give a file a second name."""
@@ -739,6 +760,11 @@ class SimFileSystem:
     def disk_free(self, path: str) -> int:
         """Give what may still be written."""
         return 1 << 40 if self.free_bytes is None else self.free_bytes
+
+
+def _comes_from(link: _Link | _Move, directory: str) -> bool:
+    """Whether it takes a directory out of this one: both names change at once."""
+    return isinstance(link, _Move) and bool(link.source) and link.source == directory
 
 
 def _move(names: dict[str, dict[str, _Inode]], move: _Move) -> None:

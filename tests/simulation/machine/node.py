@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import io
 import itertools
+import json
 import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 from burrowmq.broker.node import options as node_options
@@ -28,8 +31,12 @@ from burrowmq.broker.session.session import Session
 from burrowmq.broker.turn.loop_scheduler import LoopScheduler
 from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.store import StoreConfig
+from burrowmq.offline.directory import StoreDirectory
+from burrowmq.offline.resegment import resegment
+from burrowmq.offline.streams import Streams
 from burrowmq.storage.directory import context, terms
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
+from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY, read_recorded
 from burrowmq.storage.log import commit_log, mount, own_files, small_queues, syncs
 from burrowmq.storage.log import files as log_files
 from burrowmq.storage.queue import table
@@ -61,6 +68,7 @@ SCALED: tuple[tuple[Any, str, int], ...] = (
     (table, "_EMPTY_TAIL", 400),
 )
 COUNTED = "requeued ids up to"  # the self-check's word for more messages than ids
+DATA_DIR = "/data"
 SETTLE_STEPS = 200_000
 CALLS_MAX = 200_000  # a run makes some thousand
 LAG_SAMPLE = f"{LoopScheduler.watch_lag.__qualname__}.<locals>.sample"
@@ -184,6 +192,15 @@ class SimTimer:
         self.callback = None
 
 
+def with_limits_of(disk: MachineDisk, limits: Limits) -> Limits:
+    """Give the limits of the store that a start would find: the new one where it is to take the old one's place."""
+    paths = set(disk.paths())
+    new = f"{DATA_DIR}/store.new/STORE.json"
+    path = new if {new, f"{DATA_DIR}/SWAP"} <= paths else f"{DATA_DIR}/STORE.json"
+    text = json.loads(disk.content(path))
+    return replace(limits, segment_size=text[FILE_SIZE_KEY], entry_count=text[ENTRY_COUNT_KEY])
+
+
 class Machine:
     """See the module."""
 
@@ -208,6 +225,7 @@ class Machine:
         self.branches = Branches(0)
         self.cuts: list[CutAt] = []  # where the power goes, or the process is killed
         self.endings: list[Ending] = []  # how, the next times; as it is drawn behind these
+        self._is_resegmented = False  # so that the store says itself which limits it has
         self._failed_before = 0  # calls, when this process started
         self._sqlite: list[DiskVFS] = []  # of this process
 
@@ -295,8 +313,9 @@ class Machine:
         self.starts += 1
         self._failed_before = len(self.disk.failed)
         self.loop = SimLoop(self.threads)
-        self.disk.on_call = self._called
-        self.disk.on_failure = self._failed
+        self._watch_disk()
+        if self._is_resegmented:
+            self.limits = with_limits_of(self.disk, self.limits)
         process = ServerProcess(
             config=self._config(),
             observer=cast("Any", self.observer),
@@ -316,6 +335,23 @@ class Machine:
         node = RunningNode(process, cast("asyncio.AbstractEventLoop", self.loop))
         self._drive(node.start())
         self.node = node
+
+    def _watch_disk(self) -> None:
+        self.disk.on_call = self._called
+        self.disk.on_failure = self._failed
+
+    def resegment(self, segment_size: int, entry_count: int) -> None:
+        """Do what `burrowmq-store resegment` does, where no process runs. Raises PowerCut.
+
+        The next start has the limits of whichever store is in place.
+        """
+        self._is_resegmented = True
+        self._watch_disk()
+        recorded = read_recorded(self.disk, DATA_DIR)
+        directory = SimpleNamespace(path=DATA_DIR, filesystem=self.disk, recorded=recorded)
+        wanted = {FILE_SIZE_KEY: segment_size, ENTRY_COUNT_KEY: entry_count}
+        streams = Streams(io.StringIO(), io.StringIO())
+        resegment(cast("StoreDirectory", directory), wanted, streams)
 
     def _definitions_at(self, path: str) -> DefinitionStore:
         if self.limits.has_sqlite:
@@ -346,7 +382,7 @@ class Machine:
         limits = self.limits
         return NodeConfig(
             node_name="rabbit@test",
-            data_dir="/data",
+            data_dir=DATA_DIR,
             listeners=(),
             busy_wait="off",
             resources=ResourceConfig(memory_total_bytes=1_000_000_000, start_check="warn"),

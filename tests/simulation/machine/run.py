@@ -25,6 +25,7 @@ from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, Refu
 from tests.simulation.machine.coverage import Met
 from tests.simulation.machine.model import DEAD, Home, Model, Publication
 from tests.simulation.machine.node import Limits, Machine, Violation
+from tests.simulation.machine.places import Ending
 from tests.simulation.machine.script import take_scripted
 from tests.support.bench.client import Client
 from tests.support.machine_disk import MachineDisk
@@ -39,6 +40,7 @@ PAIRS = 0.3
 ESTATES = 0.2
 TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octets are to these
 SQLITE = 0.2
+RESEGMENTED = 0.05
 NEAR = 256  # what stands in a record before its body
 PIECE = 8  # octets by which a part of a body is known
 NAMES = ("a", "b", "c", "d")
@@ -172,6 +174,9 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         chosen = ["strike" if storm.random() < 0.25 else name for name in chosen]
     if may_fail and debt.random() < DEBTS:
         chosen = ["owe" if debt.random() < 0.2 else name for name in chosen]
+    anew = random.Random(f"resegment {seed}")
+    if anew.random() < RESEGMENTED:
+        chosen = ["resegment" if anew.random() < 0.1 else name for name in chosen]
     if pairs.random() < PAIRS:
         chosen = ["renew" if pairs.random() < 0.15 else name for name in chosen]
     has_estates = estate.random() < ESTATES
@@ -888,6 +893,25 @@ class Run:
 
     def do_restart(self) -> None:
         """A clean stop, and a start."""
+        is_power = self.stop()
+        self._start()
+        self._adopt(is_power=is_power)
+
+    def do_resegment(self) -> None:
+        """A clean stop, and what `burrowmq-store` makes of the store, with other limits."""
+        if self.rng.random() < 0.3:
+            self.do_crash()
+        self.resegment(self.rng.choice((1500, 3000, 20_000)), self.rng.choice((8, 16, 64)))
+
+    def resegment(self, segment_size: int, entry_count: int) -> None:
+        """The store is written anew between a clean stop and a start."""
+        self.machine.endings.insert(0, Ending(is_power=False))
+        self.stop()
+        self.machine.resegment(segment_size, entry_count)
+        self._crash_now(is_power=self._is_power())
+
+    def stop(self) -> bool:
+        """A clean stop; gives whether the power went with the process."""
         for client in list(self.clients):
             self._lose(client)
         self._heal()
@@ -900,8 +924,7 @@ class Run:
             raise Violation("a stop was not clean")
         if is_clean:
             self.model.stopped()
-        self._start()
-        self._adopt(is_power=is_power)
+        return is_power
 
 
 def _turns(body: bytes) -> list[bytes]:

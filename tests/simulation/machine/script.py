@@ -20,6 +20,7 @@ passes; where `&` ends it, nothing moves before the next.
     off now                     here
     damage entry a 1 over=6     what the disk has of the second message is where that of the seventh is to be, too; `record`
     restart now | lose client
+    resegment entry_count=8 segment_size=900    a clean stop, then `burrowmq-store resegment`, a cut behind it, and a start
 
 Places are those of `tests.simulation.machine.places`. State: none; called by `tests.simulation.machine.run`.
 """
@@ -266,6 +267,15 @@ def restart(run: Run, _: Words) -> None:
     run.do_restart()
 
 
+def resegment(run: Run, words: Words) -> None:
+    """Between a clean stop and a start the store is written anew."""
+    limits = run.machine.limits
+    run.resegment(
+        words.named_number("segment_size", limits.segment_size),
+        words.named_number("entry_count", limits.entry_count),
+    )
+
+
 def lose(run: Run, _: Words) -> None:
     """The client's socket breaks."""
     for client in list(run.clients):
@@ -292,5 +302,6 @@ STEPS = {
     "damage": damage,
     "off": off,
     "restart": restart,
+    "resegment": resegment,
     "lose": lose,
 }

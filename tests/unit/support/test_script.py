@@ -170,3 +170,30 @@ def test_a_queue_whose_name_is_gone_is_told(tmp_path: Path) -> None:
     run._take = take  # type: ignore[method-assign]
     with pytest.raises(Violation, match="the file with its name is gone"):
         run.go()
+
+
+def test_a_store_is_written_anew_by_the_operators_tool(tmp_path: Path) -> None:
+    run = script(
+        tmp_path, "publish a 3\nresegment entry_count=8 segment_size=900\npublish a\noff power"
+    )
+    run.go()
+    assert (run.machine.limits.entry_count, run.machine.limits.segment_size) == (8, 900)
+    states = [copy.state for copy in run.model.current["a"].all_copies()]
+    assert states == ["in"] * 4
+
+
+@pytest.mark.parametrize(("cut", "entry_count"), [("create", 16), ("unlink", 8)])
+def test_a_cut_in_that_leaves_the_old_store_or_the_new_one(
+    tmp_path: Path, cut: str, entry_count: int
+) -> None:
+    text = f"publish a 3\ncut {cut} /data/SWAP\nend power\nresegment entry_count=8"
+    run = script(tmp_path, text)
+    run.go()
+    assert left(run)[1:5] == [
+        f"cut {cut} /data/SWAP",
+        "end power",
+        "resegment entry_count=8",
+        "power cut",
+    ]
+    assert run.machine.limits.entry_count == entry_count
+    assert [copy.state for copy in run.model.current["a"].all_copies()] == ["in"] * 3

@@ -214,3 +214,42 @@ def test_a_write_through_makes_nothing_else_durable() -> None:
         file.write_through(b"44", 2)
     assert outcomes(filesystem, "/d/a") == {b"1332"}
     assert filesystem.counters.calls["write_through"] == 3
+
+
+def _in_two_directories() -> SimFileSystem:
+    filesystem = SimFileSystem(strict=True)
+    for path in ("/a", "/b", "/a/sub"):
+        filesystem.mkdir(path)
+    for path in ("/a/f", "/a/sub/g"):
+        file = filesystem.create(path)
+        file.pwrite(b"x", 0)
+        file.fdatasync()
+        filesystem.fsync_dir(path.rpartition("/")[0])
+    return filesystem
+
+
+def _left(filesystem: SimFileSystem) -> set[tuple[str, ...]]:
+    return {tuple(filesystem.cut(random.Random(seed)).paths()) for seed in range(40)}
+
+
+def test_a_file_that_comes_from_another_directory_is_never_in_neither() -> None:
+    filesystem = _in_two_directories()
+    filesystem.rename("/a/f", "/b/h")
+    assert filesystem.paths() == ["/a/sub/g", "/b/h"]
+    either = {("/a/f", "/a/sub/g"), ("/a/sub/g", "/b/h"), ("/a/f", "/a/sub/g", "/b/h")}
+    assert _left(filesystem) == either
+    target = _in_two_directories()
+    target.rename("/a/f", "/b/h")
+    target.fsync_dir("/b")
+    assert _left(target) == either - {("/a/f", "/a/sub/g")}
+    filesystem.fsync_dir("/a")  # both: it would be in neither
+    assert _left(filesystem) == {("/a/sub/g", "/b/h")}
+
+
+def test_a_directory_comes_from_another_as_a_whole() -> None:
+    filesystem = _in_two_directories()
+    filesystem.rename("/a/sub", "/b/other")
+    assert filesystem.paths() == ["/a/f", "/b/other/g"]
+    assert _left(filesystem) == {("/a/f", "/a/sub/g"), ("/a/f", "/b/other/g")}
+    filesystem.fsync_dir("/b")
+    assert _left(filesystem) == {("/a/f", "/b/other/g")}
