@@ -63,6 +63,12 @@ class _Removed(_Link):
         self.had = had or {}
         self.origin = origin  # its name before, which may be the durable one still
 
+    def follow(self, move: _Move) -> None:
+        """The directory that it was in has another path."""
+        before = self.path
+        super().follow(move)
+        self.had = {self.path + path[len(before) :]: names for path, names in self.had.items()}
+
     @property
     def path(self) -> str:
         """The path that it had."""
@@ -229,8 +235,11 @@ class MachineDisk(SimFileSystem):
         for each in kept:
             _link(names, each)
         for each in missing:
-            if isinstance(each, _Removed) and each.path not in names and each.directory in names:
-                for path, entries in each.had.items():
+            if not isinstance(each, _Removed):
+                continue
+            back = self._where_it_is(each, came_through)
+            if back.path not in names and back.directory in names:
+                for path, entries in back.had.items():
                     names[path] = _some_of(entries, rng)
         for each in self._pending:
             if isinstance(each, _Removed) and each.origin:
@@ -248,6 +257,16 @@ class MachineDisk(SimFileSystem):
                 del names[path]
             else:
                 names[path] = _some_of(names[path], rng)
+
+    def _where_it_is(self, removed: _Removed, came_through: set[int]) -> _Removed:
+        """What was removed, below the name that a cut leaves to the directory that it was in."""
+        found = _Removed(removed.directory, removed.name, had=removed.had)
+        is_later = False
+        for each in self._pending:
+            is_later = is_later or each is removed
+            if is_later and isinstance(each, _Move) and id(each) in came_through:
+                found.follow(each)
+        return found
 
     # -- what becomes of the machine ------------------------------------------------------------------------------
 

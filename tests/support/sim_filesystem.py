@@ -179,6 +179,11 @@ class _Link:
     gone: str | None = None
     after: _Link | None = None
 
+    def follow(self, move: _Move) -> None:
+        """The directory has another path."""
+        if _is_below(self.directory, move.old):
+            self.directory = move.new + self.directory[len(move.old) :]
+
 
 @dataclass(slots=True)
 class _Move:
@@ -198,6 +203,11 @@ class _Move:
     def new(self) -> str:
         """The path that it has."""
         return f"{self.directory}/{self.name}"
+
+    def follow(self, move: _Move) -> None:
+        """The directory that it is in has another path."""
+        if _is_below(self.directory, move.old):
+            self.directory = move.new + self.directory[len(move.old) :]
 
 
 @dataclass(slots=True)
@@ -621,8 +631,8 @@ class SimFileSystem:
         left: list[_Link | _Move] = []
         place = directory  # where it is durably: its own rename waits for its parent
         for link in self._pending:
-            if isinstance(link, _Move) and link.new == directory:
-                place = link.old
+            if isinstance(link, _Move) and _is_below(place, link.new):
+                place = link.old + place[len(link.new) :]
             if link.directory not in (directory, place) and not _comes_from(link, directory):
                 left.append(link)
                 continue
@@ -630,11 +640,11 @@ class SimFileSystem:
             if before is not None and any(one is before for one in left):
                 left = [one for one in left if one is not before]
                 _link(self._durable_names, before)
-            _link(self._durable_names, replace(link, directory=place))
+            is_here = link.directory in (directory, place)
+            _link(self._durable_names, replace(link, directory=place) if is_here else link)
             if isinstance(link, _Move):  # what waits in there waits under the new name
                 for other in left:
-                    if other.directory == link.old:
-                        other.directory = link.new
+                    other.follow(link)
         self._pending = left
 
     def sync_all(
@@ -760,6 +770,11 @@ class SimFileSystem:
     def disk_free(self, path: str) -> int:
         """Give what may still be written."""
         return 1 << 40 if self.free_bytes is None else self.free_bytes
+
+
+def _is_below(path: str, directory: str) -> bool:
+    """Whether it is this directory, or something in it."""
+    return path == directory or path.startswith(f"{directory}/")
 
 
 def _comes_from(link: _Link | _Move, directory: str) -> bool:

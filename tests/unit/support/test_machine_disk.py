@@ -208,6 +208,27 @@ def test_a_sync_that_failed_may_have_done_its_work() -> None:
     assert disk.cut(random.Random(1), contents=False).content("/a/0.log") == b"new"
 
 
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_what_was_removed_comes_back_where_its_directory_is_by_then(is_synced: bool) -> None:
+    """And not in one that has taken its name."""
+    disk = MachineDisk(strict=True)
+    for path in ("/a", "/a/v", "/a/v/d", "/a/new", "/a/new/v"):
+        disk.mkdir(path)
+        disk.fsync_dir(path.rpartition("/")[0] or "/")
+    written(disk, "/a/v/d/f")
+    disk.rmtree("/a/v/d")
+    disk.rename("/a/v", "/a/old")
+    disk.rename("/a/new/v", "/a/v")
+    if is_synced:
+        disk.fsync_dir("/a")
+    left = {path for paths in found(disk) for path in paths}
+    assert left == {"/a/old/d/f"} | (set() if is_synced else {"/a/v/d/f"})
+    for seed in range(40):
+        cut = disk.cut(random.Random(seed))
+        if cut.exists("/a/old"):
+            assert not cut.exists("/a/v/d")
+
+
 def test_a_sync_that_failed_may_leave_a_hole() -> None:
     """Its last page has come through, and with it the file's length."""
     disk = with_log(MachineDisk())
