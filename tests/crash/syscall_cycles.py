@@ -40,6 +40,9 @@ SETTINGS = {
     "queue_index_max_journal_entries": "200",
     "classic_queue_store_v2_max_cache_size": "65536",
 }
+# What somebody can do about it, in the last words of a node that ends by itself or does not start.
+ENDS = ("store_failed reason=", "cannot start: ")
+WAYS_OUT = ("look at", "make room", "raise the limit of open files", "end the program", "give ")
 TOLD = ("(60, 120)", "(10, 50)", "(20, 40)", "(60, 30)", "541", "only ")
 LINE = re.compile(r"^\d+ +(\d+\.\d+) (.*)$", re.MULTILINE)
 CALLED = re.compile(r"\w+\(")
@@ -99,6 +102,16 @@ def wait_for_listener(port: int) -> None:
 def is_told(problem: str) -> bool:
     """Say whether a client was told: a nack, a close, a consumer's cancellation, an end before its time."""
     return any(word in problem for word in TOLD)
+
+
+def without_way_out(log: str) -> list[str]:
+    """The last words in a log that do not say what to do."""
+    lines = [line for line in log.splitlines() if any(word in line for word in ENDS)]
+    return [
+        f"it does not say what to do: {line}"
+        for line in lines
+        if not any(word in line for word in WAYS_OUT)
+    ]
 
 
 class Churn(Client):
@@ -213,6 +226,7 @@ class FaultyCycle(Cycle):
             self.cell.outcome = "killed"
             return
         self.cell.outcome = f"ends with {status}"
+        self.cell.violations += without_way_out(self.node.log_of_this_start())
         if status == INVARIANT_BROKEN:
             self.cell.violations.append("its self-check found something wrong")
         if status == 0:
@@ -260,7 +274,9 @@ class FaultyStart(FaultyCycle):
                 self.cell.outcome = "hangs"
                 self.cell.violations.append(f"no start within {STARTS_WITHIN_S:.0f} s")
             elif faults or process.poll():
-                self._say_what_came(faults[0][0] if faults else 0.0, found)
+                # A start goes on where its first commit does the same anew (an empty log of definitions.db): what it
+                # ends for is the last of the faults.
+                self._say_what_came(faults[-1][0] if faults else 0.0, found)
         finally:
             self.node.kill()
             self.node.program = PROGRAM

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.syscall_cycles import TIMES, Cell, fill
+from tests.crash.syscall_cycles import TIMES, Cell, fill, without_way_out
 from tests.crash.syscall_matrix import (
     BEGIN,
     END,
@@ -99,6 +99,13 @@ def test_a_cell_is_a_row_and_says_what_is_wrong() -> None:
     assert str(cell) == "| pwrite | EIO | first | 2 | index, bodies | goes on |"
     cell.violations.append("lost=1")
     assert str(cell).endswith("| VIOLATION goes on: lost=1 |")
+
+
+def test_a_node_that_ends_has_to_say_what_to_do() -> None:
+    told = "burrowmq-server: cannot start: a.db: open failed: no (EIO); look at the disk and at"
+    untold = "2026 [critical] store_failed reason='a.db: commit failed: no' effect='the node ends'"
+    assert without_way_out(f"{told}\n2026 [info] node_stopped\n") == []
+    assert without_way_out(f"{told}\n{untold}\n") == [f"it does not say what to do: {untold}"]
 
 
 def test_what_came_of_the_cells_is_two_tables(tmp_path: Path) -> None:
