@@ -104,6 +104,10 @@ class ChannelSession(Protocol):
         """Close a channel because of an error."""
         ...
 
+    def guard(self, channel: Channel, error: Exception, class_id: int, method_id: int) -> None:
+        """Turn what the handling of a method raised into the close that the peer gets."""
+        ...
+
     def release(self, channel: Channel) -> None:
         """The channel is no longer held: handle the input that waited."""
         ...

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 
 from burrowmq.broker.queue.counts import Counts
-from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.run import DeliveryRun, Kind, Returned, returned
+from burrowmq.broker.queue.served import Served
 from burrowmq.protocol.codec import Message, body_bytes
 
 _MESSAGE = itemgetter(1)
@@ -26,7 +26,7 @@ class Origin:
     """One level of one queue.
 
     `leavers` are those who left and must give back what they hold before others are served. `dead_letter` takes what
-    is rejected, `on_return` is told of the level to which messages came back, `changed` has the queue pumped.
+    is rejected, `on_return` is told when messages have come back to the level, `changed` has the queue pumped.
     """
 
     __slots__ = (
@@ -44,12 +44,12 @@ class Origin:
     def __init__(
         self,
         queue_name: str,
-        backlog: Backlog,
+        backlog: Served,
         counts: Counts,
         leavers: Collection[object],
         *,
         dead_letter: Callable[[str, Sequence[Message]], None],
-        on_return: Callable[[Backlog], None],
+        on_return: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
         self.queue_name = queue_name
@@ -75,7 +75,7 @@ class Origin:
     @property
     def log_id(self) -> int:
         """What the store calls the level; only for a level that has something there."""
-        return self._backlog.log.queue_id
+        return self._backlog.log_id
 
     # -- out ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Origin:
         size = body_bytes(list(map(_MESSAGE, entries)))
         self._counts.came_back(entries, size)
         self._backlog.give_back(entries, size)
-        self._on_return(self._backlog)
+        self._on_return()
 
     def put_back(self, run: DeliveryRun) -> None:
         """Return a run that was taken but could not be sent: nobody has seen it."""

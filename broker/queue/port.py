@@ -1,7 +1,7 @@
 """What a queue offers to those above it: channels, routing, dead-lettering, the virtual host, whoever looks.
 
-Declarations only. `broker.queue.queue.Queue`, the classic queue, is the one that there is; what only that has (levels,
-paging, a start batch, what the disk refuses of it) is asked of a `Queue`, by those who have made sure that it is one.
+Declarations only. `broker.queue.queue.Queue`, the classic queue, is one; what only that has (levels, paging, a start
+batch, what the disk refuses of it) is asked of a `Queue`, by those who have made sure that it is one.
 Everything is said and done at once: nothing here is awaited, and what takes longer answers by a callback (`get`), by
 the end of a commit (PENDING) or by `after_pump`.
 """
@@ -18,12 +18,15 @@ from burrowmq.broker.queue.serve.consumer import Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
 from burrowmq.broker.report.metrics import QueueMetrics
 from burrowmq.protocol.codec import Message
+from burrowmq.protocol.errors import AmqpError
 from burrowmq.protocol.table import FieldTable
 
 
 class QueuePort(Protocol):
     """One queue, of whatever type."""
 
+    kind: str
+    """Its type, in RabbitMQ's words."""
     made_ms: int
     """When it was declared, by the wall clock; whoever restores it says so."""
 
@@ -155,6 +158,13 @@ class QueuePort(Protocol):
         """Whether there are messages that nobody gets for now."""
         ...
 
+    def ask(self, then: Callable[[AmqpError | None], None]) -> None:
+        """Learn how many messages there are, where that is known elsewhere; `then` is told if it cannot be learnt.
+
+        At once where the messages are here. What was asked of the queue before (its making, a purge) is done by then.
+        """
+        ...
+
     # -- messages -------------------------------------------------------------------------------------------------
 
     def publish(self, messages: list[Message], flags: int, size: int) -> Outcome:
@@ -199,6 +209,10 @@ class QueuePort(Protocol):
 
     def touch(self) -> None:
         """It was used: what ends unused queues begins anew."""
+        ...
+
+    def release(self, then: Callable[[AmqpError | None], None]) -> None:
+        """Let go of what it has elsewhere, before it is deleted; `then` is told if that cannot be done, and why."""
         ...
 
     def delete(self) -> None:

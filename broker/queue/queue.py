@@ -34,6 +34,7 @@ from typing import Final
 from burrowmq.broker.queue.arrivals import Arrivals
 from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
+from burrowmq.broker.queue.here import Here
 from burrowmq.broker.queue.memory.idle import Idle
 from burrowmq.broker.queue.memory.paging import Paging
 from burrowmq.broker.queue.memory.weight import weight_of
@@ -68,7 +69,7 @@ NO_ARGUMENTS: FieldTable = {}
 _NOTHING_LATER: Final[list[Callable[[], None]]] = []
 
 
-class Queue:
+class Queue(Here):
     """One classic queue. Built by `broker.node.vhost_factory`, mostly as one that is dormant (`dormant`)."""
 
     is_dormant = False
@@ -186,7 +187,7 @@ class Queue:
                     self.counts,
                     self.consumers.leavers,
                     dead_letter=self.dead_letters.send,
-                    on_return=self._on_return,
+                    on_return=functools.partial(self._on_return, level),
                     changed=self._changed,
                 )
                 for level in self.levels

@@ -184,7 +184,7 @@ class Session:
         try:
             publish(channel, run)
         except Exception as error:  # noqa: BLE001 - whatever it is, `_guard` answers
-            self._guard(channel, error, 60, 40)
+            self.guard(channel, error, 60, 40)
         self.is_publisher = True
         # A turn has to end, consumers or not: what was staged is handed over there.
         self.scheduler.touch()
@@ -212,7 +212,7 @@ class Session:
         try:
             settle(channel, run)
         except Exception as error:  # noqa: BLE001 - as above
-            self._guard(channel, error, 60, run.method)
+            self.guard(channel, error, 60, run.method)
 
     def _on_method(self, event: MethodReceived) -> None:
         channel = self.channels[event.channel]
@@ -224,9 +224,9 @@ class Session:
         try:
             handler(channel, method)
         except Exception as error:  # noqa: BLE001 - as above
-            self._guard(channel, error, *method.ids)
+            self.guard(channel, error, *method.ids)
 
-    def _guard(self, channel: Channel, error: Exception, class_id: int, method_id: int) -> None:
+    def guard(self, channel: Channel, error: Exception, class_id: int, method_id: int) -> None:
         """Turn what a handler raised into the close that the peer gets."""
         if not isinstance(error, AmqpError):
             self.context.observer.bug_found(self.name, error)
@@ -473,7 +473,7 @@ class Session:
         if channel is not None and channel.is_held:
             self._defer(channel, event)
         elif channel is not None and not channel.is_closed:
-            self._guard(channel, event.error, event.error.class_id, event.error.method_id)
+            self.guard(channel, event.error, event.error.class_id, event.error.method_id)
 
     def _end_channel(self, channel: Channel) -> None:
         if not channel.is_closed:

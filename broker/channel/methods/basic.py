@@ -98,7 +98,7 @@ def _withhold(channel: Channel, queue: QueuePort) -> None:
     """Say what RabbitMQ says of a queue that is there and does not answer: a message of it cannot be had now."""
     error = NotFound(
         f"{describe('queue', queue.name, channel.vhost.name)} is inaccessible:"
-        " the disk does not serve it"
+        + (" the disk does not serve it" if queue.kind == "classic" else " no answer")
     )
     error.class_id, error.method_id = 60, 70
     channel.session.fail_channel(channel, error)
@@ -119,6 +119,8 @@ def consume(channel: Channel, method: Any) -> None:
     arguments = method.arguments or {}
     priority = _consumer_priority(queue, channel.vhost.name, arguments)
     where = describe("queue", queue.name, channel.vhost.name)
+    if channel.prefetch.shared and queue.kind == "quorum":
+        raise MethodNotImplemented(f"{where} does not support global qos")
     if queue.consumers.exclusive is not None or (
         method.exclusive and (queue.consumer_count or queue.settings.single_active_consumer)
     ):
@@ -163,7 +165,7 @@ def _consumer_priority(queue: QueuePort, vhost_name: str, arguments: dict[str, A
     where = describe("queue", queue.name, vhost_name)
     if "x-stream-offset" in arguments:
         raise PreconditionFailed(
-            f"invalid arg 'x-stream-offset' for {where} of queue type rabbit_classic_queue"
+            f"invalid arg 'x-stream-offset' for {where} of queue type rabbit_{queue.kind}_queue"
         )
     value = arguments.get("x-priority", 0)
     if not table.is_integer(value):

@@ -10,12 +10,19 @@ Source: rabbit_channel (handle_method for queue.*), rabbit_amqqueue.
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.channel.methods.topology import answer, check_binding, clean_name
+from burrowmq.broker.channel.methods.topology import (
+    answer,
+    check_binding,
+    clean_name,
+    wait_for,
+)
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import (
     QueueDeclaration,
     dead_letter_exchange,
@@ -23,7 +30,7 @@ from burrowmq.broker.queue.rules.settings import (
 )
 from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.broker.words.resource import describe, not_found
-from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed
+from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
 from burrowmq.protocol.methods import Queue as Methods
 
 RESERVED_PREFIX = "amq."
@@ -37,7 +44,7 @@ def declare(channel: Channel, method: Any) -> None:
     if name.startswith(PSEUDO_QUEUE):
         _declare_reply_queue(channel, name, nowait=method.nowait)
     elif method.passive:
-        _declare_passive(channel, name, nowait=method.nowait)
+        _declare_passive(channel, name, method)
     else:
         _declare_active(channel, name, method)
 
@@ -60,6 +67,7 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
     )
     channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)
+    is_new = queue is None
     if queue is not None:
         vhost.check_equivalent_queue(queue, declaration, session)
         if not method.nowait:
@@ -73,20 +81,34 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
         session.metrics.queues_created += 1
     session.metrics.queues_declared += 1
     channel.last_queue_name = name
-    reply = Methods.DeclareOk(name, queue.ready_count, queue.consumer_count)
-    answer(channel, reply, nowait=method.nowait, staged=staged, is_durable=queue.durable)
+    _answer_declare(channel, queue, method, staged, is_new=is_new)
 
 
-def _declare_passive(channel: Channel, name: str, *, nowait: bool) -> None:
+def _answer_declare(
+    channel: Channel, queue: QueuePort, method: Any, staged: int, *, is_new: bool
+) -> None:
+    """Declare-ok when it is known what is in the queue; a new one that cannot be made is none."""
+
+    def on_known(error: AmqpError | None) -> None:
+        if error is not None:
+            if is_new:
+                channel.vhost.delete_queue(queue)
+            raise error
+        reply = Methods.DeclareOk(queue.name, queue.ready_count, queue.consumer_count)
+        answer(channel, reply, nowait=method.nowait, staged=staged, is_durable=queue.durable)
+
+    wait_for(channel, method, queue.ask, on_known)
+
+
+def _declare_passive(channel: Channel, name: str, method: Any) -> None:
     vhost = channel.vhost
     queue = vhost.queue(name)
     vhost.check_access(queue, channel.session)
     channel.last_queue_name = name
     channel.session.metrics.queues_declared += 1
-    if not nowait:
+    if not method.nowait:
         queue.touch()
-    reply = Methods.DeclareOk(name, queue.ready_count, queue.consumer_count)
-    answer(channel, reply, nowait=nowait, staged=vhost.rows.staged, is_durable=queue.durable)
+    _answer_declare(channel, queue, method, vhost.rows.staged, is_new=False)
 
 
 def _declare_reply_queue(channel: Channel, name: str, *, nowait: bool) -> None:
@@ -125,8 +147,19 @@ def purge(channel: Channel, method: Any) -> None:
     channel.rights.check("read", "queue", name)
     queue = vhost.queue(name)
     vhost.check_access(queue, channel.session)
-    count = queue.purge()
-    answer(channel, Methods.PurgeOk(count), nowait=method.nowait, staged=vhost.rows.staged)
+
+    def on_known(error: AmqpError | None) -> None:
+        if error is not None:
+            raise error
+        count = queue.purge()
+        wait_for(channel, method, queue.ask, functools.partial(on_purged, count))
+
+    def on_purged(count: int, error: AmqpError | None) -> None:
+        if error is not None:
+            raise error
+        answer(channel, Methods.PurgeOk(count), nowait=method.nowait, staged=vhost.rows.staged)
+
+    wait_for(channel, method, queue.ask, on_known)
 
 
 def delete(channel: Channel, method: Any) -> None:
@@ -136,16 +169,32 @@ def delete(channel: Channel, method: Any) -> None:
     name = _known_name(channel, clean_name(method.queue))
     channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)
-    count = 0
-    if queue is not None:
-        vhost.check_access(queue, channel.session)
-        if method.if_empty and queue.ready_count:
-            raise PreconditionFailed(f"{describe('queue', name, vhost.name)} not empty")
-        if method.if_unused and queue.consumer_count:
-            raise PreconditionFailed(f"{describe('queue', name, vhost.name)} in use")
-        vhost.require_deletable(queue)
+    if queue is None:
+        answer(channel, Methods.DeleteOk(0), nowait=method.nowait, staged=staged)
+        return
+    vhost.check_access(queue, channel.session)
+    wait_for(channel, method, queue.ask, functools.partial(_delete_known, channel, method, queue))
+
+
+def _delete_known(channel: Channel, method: Any, queue: QueuePort, error: AmqpError | None) -> None:
+    """Go on with queue.delete when it is known what is in the queue."""
+    vhost = channel.vhost
+    if error is not None:
+        raise error
+    if method.if_empty and queue.ready_count:
+        raise PreconditionFailed(f"{describe('queue', queue.name, vhost.name)} not empty")
+    if method.if_unused and queue.consumer_count:
+        raise PreconditionFailed(f"{describe('queue', queue.name, vhost.name)} in use")
+    vhost.require_deletable(queue)
+
+    def on_released(error: AmqpError | None) -> None:
+        if error is not None:
+            raise error
+        staged = vhost.rows.staged
         count = vhost.delete_queue(queue)
-    answer(channel, Methods.DeleteOk(count), nowait=method.nowait, staged=staged)
+        answer(channel, Methods.DeleteOk(count), nowait=method.nowait, staged=staged)
+
+    wait_for(channel, method, queue.release, on_released)
 
 
 def _known_name(channel: Channel, name: str) -> str:

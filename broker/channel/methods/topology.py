@@ -8,6 +8,9 @@ Source: rabbit_channel (strip_cr_lf, check_not_default_exchange, binding_action)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.protocol.errors import AccessRefused
@@ -42,6 +45,40 @@ def check_binding(channel: Channel, edge: Edge) -> None:
     if source is not None and source.type == "topic":
         routing_key = edge.routing_key.decode("utf-8", "surrogateescape")
         channel.rights.check_topic("read", edge.source, routing_key)
+
+
+Asked = TypeVar("Asked")
+
+
+def wait_for(
+    channel: Channel,
+    method: Method,
+    ask: Callable[[Callable[[Asked], None]], None],
+    then: Callable[[Asked], None],
+) -> None:
+    """Go on with `then` and what `ask` is told: at once, or later while the channel's input waits.
+
+    What `then` raises is the method's error in both cases.
+    """
+    is_answered = False
+
+    def on_answer(found: Asked) -> None:
+        nonlocal is_answered
+        is_answered = True
+        if not channel.is_held:
+            then(found)
+        else:
+            channel.resume(lambda: go_on(found))
+
+    def go_on(found: Asked) -> None:
+        try:
+            then(found)
+        except Exception as error:  # noqa: BLE001 - as what a handler raises
+            channel.session.guard(channel, error, *method.ids)
+
+    ask(on_answer)
+    if not is_answered:
+        channel.is_held = True
 
 
 def answer(

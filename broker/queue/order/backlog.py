@@ -191,6 +191,11 @@ class Backlog:
             self.ram_bytes += size - tail_size
         self.disk.append(first + room, tail, tail_size, kind)
 
+    @property
+    def log_id(self) -> int:
+        """What the store calls the level; only for one that has something there."""
+        return self.log.queue_id
+
     def give_back(self, entries: list[Returned], size: int) -> None:
         """Put messages that were handed out, `size` body bytes together, back into their places."""
         self.has_expiries = self.has_expiries or any(map(_DUE, entries))

@@ -1,14 +1,15 @@
 """How messages are shared among a queue's consumers: one by one in turn, yet one run each.
 
 Fair round-robin gives consumer k of c the messages k, k+c, k+2c ...; a strided slice says the same at the cost of one
-slice per consumer. `offer` does so with a run that arrives while nobody else waits, `serve` with the backlog at the
-end of a turn. State owned: none; the levels, the consumers, the counts and the rate are given at construction. The
-queue says by `head` which level is next, by `load` how much of it is read.
+slice per consumer. `serve` does so with what is ready at the end of a turn, wherever the queue keeps it (`Dealing`);
+`offer` with a run that arrives while nobody else waits. State owned: none; the levels, the consumers, the counts and
+the rate are given at construction. The queue says by `head` which level is next, by `load` how much of it is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.order.backlog import Backlog
@@ -16,6 +17,7 @@ from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import DURABLE, TRANSIENT, DeliveryRun
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer, Consumers
 from burrowmq.broker.queue.serve.rate import RAM_LIMIT, ConsumptionRate
+from burrowmq.broker.queue.served import Served
 from burrowmq.broker.turn.clock import Clock
 from burrowmq.protocol.codec import Message, body_bytes
 
@@ -24,9 +26,12 @@ PUMP_BYTES = 1 << 20
 MESSAGE_BYTES = 64
 """What a message counts against that budget besides its body."""
 
+Kept = TypeVar("Kept", bound=Served)
+"""What the queue has its ready messages in."""
 
-class Serving:
-    """That of one queue; `origins` are by level."""
+
+class Dealing(Generic[Kept]):
+    """That of one queue of whatever type; `origins` are by level."""
 
     __slots__ = (
         "_changed",
@@ -47,8 +52,8 @@ class Serving:
         rate: ConsumptionRate,
         clock: Clock,
         *,
-        head: Callable[[], Backlog | None],
-        load: Callable[[Backlog, int], bool],
+        head: Callable[[], Kept | None],
+        load: Callable[[Kept, int], bool],
         changed: Callable[[], None],
     ) -> None:
         self._origins = origins
@@ -59,6 +64,82 @@ class Serving:
         self._head = head
         self._load = load
         self._changed = changed
+
+    # -- what is ready ------------------------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
+        consumers = self._consumers
+        budget = PUMP_BYTES
+        while budget > 0:
+            backlog = self._head()
+            if backlog is None:
+                return
+            ready_count = backlog.count
+            sole = consumers.sole
+            credit = 0 if sole is None else sole.credit()
+            if sole is not None and credit > 0:
+                group, width, count = [sole], 1, min(credit, ready_count)
+            else:
+                group = consumers.ready(ready_count)
+                if not group:
+                    return
+                width, count = share(group, ready_count)
+            count = min(count, RAM_LIMIT)
+            if backlog.has_expiries:
+                # What has expired behind a live head is not to go out with it.
+                count = backlog.live_count(self._clock.deadline_ms(), count)
+            run = backlog.take(count, budget)
+            if run is None:
+                if self._load(backlog, count):
+                    return
+                continue
+            taken = len(run.messages)
+            self._rate.note(taken, run.size)
+            if credit > 0:
+                self._send(group[0], backlog, run)
+                if taken == credit < ready_count and not group[0].no_ack:
+                    # Without acks nothing is used up of what its channel shares: then it goes on.
+                    consumers.block_sole()
+                    if backlog.has_expiries:
+                        self._head()  # another message is the head now: its deadline counts
+                    return
+            else:
+                self._deal(group[:width], backlog, run)
+                consumers.served(group[0].priority, taken)
+            budget -= run.size + MESSAGE_BYTES * taken
+        self._changed()
+
+    def _deal(self, group: list[Consumer], backlog: Kept, run: DeliveryRun) -> None:
+        """Send `run` to the consumers of `group` in turn. A run no larger than what `share` said."""
+        width = min(len(group), len(run.messages))
+        if width == 1:
+            self._send(group[0], backlog, run)
+            return
+        for index in range(width):
+            messages = run.messages[index::width]
+            part = DeliveryRun(
+                run.seqs[index::width],
+                messages,
+                body_bytes(messages),
+                run.kind,
+                run.redelivered,
+                run.expiries[index::width] if run.expiries is not None else None,
+            )
+            self._send(group[index], backlog, part)
+
+    def _send(self, consumer: Consumer, backlog: Kept, run: DeliveryRun) -> None:
+        no_ack = consumer.no_ack
+        self._counts.handed_out(run, no_ack, is_delivery=True)
+        if no_ack and run.kind is not TRANSIENT:
+            backlog.forget(run.seqs, run.messages, run.kind)
+        consumer.channel.deliver(consumer, self._origins[backlog.level], run)
+
+
+class Serving(Dealing[Backlog]):
+    """That of one classic queue, which gives consumers what arrives while nobody else waits."""
+
+    __slots__ = ()
 
     # -- what arrives -------------------------------------------------------------------------------------------
 
@@ -127,76 +208,6 @@ class Serving:
         """How many of `count` arriving messages the consumers that are served next take at once; the queue is empty."""
         group = self._consumers.ready(count)
         return share(group, count)[1] if group else 0
-
-    # -- what is ready ------------------------------------------------------------------------------------------
-
-    def serve(self) -> None:
-        """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
-        consumers = self._consumers
-        budget = PUMP_BYTES
-        while budget > 0:
-            backlog = self._head()
-            if backlog is None:
-                return
-            ready_count = backlog.count
-            sole = consumers.sole
-            credit = 0 if sole is None else sole.credit()
-            if sole is not None and credit > 0:
-                group, width, count = [sole], 1, min(credit, ready_count)
-            else:
-                group = consumers.ready(ready_count)
-                if not group:
-                    return
-                width, count = share(group, ready_count)
-            count = min(count, RAM_LIMIT)
-            if backlog.has_expiries:
-                # What has expired behind a live head is not to go out with it.
-                count = backlog.live_count(self._clock.deadline_ms(), count)
-            run = backlog.take(count, budget)
-            if run is None:
-                if self._load(backlog, count):
-                    return
-                continue
-            taken = len(run.messages)
-            self._rate.note(taken, run.size)
-            if credit > 0:
-                self._send(group[0], backlog, run)
-                if taken == credit < ready_count and not group[0].no_ack:
-                    # Without acks nothing is used up of what its channel shares: then it goes on.
-                    consumers.block_sole()
-                    if backlog.has_expiries:
-                        self._head()  # another message is the head now: its deadline counts
-                    return
-            else:
-                self._deal(group[:width], backlog, run)
-                consumers.served(group[0].priority, taken)
-            budget -= run.size + MESSAGE_BYTES * taken
-        self._changed()
-
-    def _deal(self, group: list[Consumer], backlog: Backlog, run: DeliveryRun) -> None:
-        """Send `run` to the consumers of `group` in turn. A run no larger than what `share` said."""
-        width = min(len(group), len(run.messages))
-        if width == 1:
-            self._send(group[0], backlog, run)
-            return
-        for index in range(width):
-            messages = run.messages[index::width]
-            part = DeliveryRun(
-                run.seqs[index::width],
-                messages,
-                body_bytes(messages),
-                run.kind,
-                run.redelivered,
-                run.expiries[index::width] if run.expiries is not None else None,
-            )
-            self._send(group[index], backlog, part)
-
-    def _send(self, consumer: Consumer, backlog: Backlog, run: DeliveryRun) -> None:
-        no_ack = consumer.no_ack
-        self._counts.handed_out(run, no_ack, is_delivery=True)
-        if no_ack and run.kind is not TRANSIENT:
-            backlog.forget(run.seqs, run.messages, run.kind)
-        consumer.channel.deliver(consumer, self._origins[backlog.level], run)
 
 
 def share(group: list[Consumer], count: int) -> tuple[int, int]:

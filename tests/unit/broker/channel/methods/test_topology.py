@@ -1,8 +1,13 @@
-"""burrowmq.broker.channel.methods.topology: what the handlers share."""
+"""burrowmq.broker.channel.methods.topology: what the handlers share.
+
+Covers: broker/queue/here.py
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pika import spec
@@ -14,9 +19,10 @@ from burrowmq.broker.channel.methods.topology import (
     clean_name,
     refuse_default_exchange,
 )
+from burrowmq.broker.queue.here import Here
 from burrowmq.broker.rules.auth import Permission, TopicPermission
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
-from burrowmq.protocol.errors import AccessRefused
+from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound
 from burrowmq.protocol.methods import Queue as Methods
 from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import method_bytes
@@ -128,3 +134,50 @@ def test_changes_that_nobody_waits_for_give_way_to_others_and_keep_their_order()
     assert found == [UNANSWERED_PER_TURN, 2 * UNANSWERED_PER_TURN]
     bench.loop.run()
     assert [method.NAME for _, method in client.read()] == ["Queue.DeclareOk"]
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        (spec.Queue.Declare(queue="q", passive=True), "Queue.DeclareOk"),
+        (spec.Queue.Purge(queue="q"), "Queue.PurgeOk"),
+        (spec.Queue.Delete(queue="q"), "Queue.DeleteOk"),
+    ],
+)
+def test_a_queue_that_answers_later_holds_its_channel_alone(
+    monkeypatch: pytest.MonkeyPatch, method: Any, answer: str, is_failing: bool
+) -> None:
+    bench = BrokerBench()
+    bench.queue("q")
+    client = bench.connect(1, 2)
+    waiting: list[Callable[[AmqpError | None], None]] = []
+    monkeypatch.setattr(Here, "ask", lambda queue, then: waiting.append(then))
+    assert client.call(1, method, spec.Queue.Declare(queue="other")) == []
+    assert client.call(2, spec.Basic.Qos())[0][1].NAME == "Basic.QosOk"
+    error = NotFound("it does not answer") if is_failing else None
+    monkeypatch.setattr(Here, "ask", lambda queue, then: then(error))
+    waiting.pop()(error)
+    bench.run()
+    found = [each for _, each in client.read()]
+    if is_failing:
+        (close,) = found
+        assert (close.reply_code, close.class_id, close.method_id) == (
+            404,
+            *divmod(method.INDEX, 1 << 16),
+        )
+        assert "q" in bench.vhost.queues
+    else:
+        assert [each.NAME for each in found] == [answer, "Queue.DeclareOk"]
+
+
+def test_a_queue_that_cannot_be_let_go_of_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = BrokerBench()
+    bench.queue("q")
+    client = bench.connect(1)
+    monkeypatch.setattr(Here, "release", lambda queue, then: then(NotFound("it does not answer")))
+    assert client.refused(1, spec.Queue.Delete(queue="q")) == (
+        404,
+        "NOT_FOUND - it does not answer",
+    )
+    assert "q" in bench.vhost.queues

@@ -1,4 +1,7 @@
-"""Serving: who gets how much of a run."""
+"""Serving: who gets how much of a run.
+
+Covers: broker/queue/served.py
+"""
 
 from __future__ import annotations
 

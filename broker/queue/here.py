@@ -1,0 +1,24 @@
+"""A queue all of which is in this node: what others are asked to wait for is known, and done, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burrowmq.protocol.errors import AmqpError
+
+
+class Here:
+    """What a classic queue answers for `broker.queue.port.QueuePort`."""
+
+    __slots__ = ()
+
+    kind = "classic"
+    """Its type, in RabbitMQ's words."""
+
+    def ask(self, then: Callable[[AmqpError | None], None]) -> None:
+        """How many messages there are is known."""
+        then(None)
+
+    def release(self, then: Callable[[AmqpError | None], None]) -> None:
+        """There is nothing elsewhere."""
+        then(None)
