@@ -26,7 +26,7 @@ from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
-from burrowmq.storage.errors import StorageError, SyncFailed, WriteFailed
+from burrowmq.storage.errors import DiskFull, StorageError, SyncFailed, WriteFailed
 from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
@@ -246,11 +246,17 @@ class StoreContext:
     def _remove_whole(self, directory: str) -> None:
         """Remove a directory so that a crash leaves all of it or nothing. Raises WriteFailed or SyncFailed.
 
-        Some files of a queue without the others would be messages without their acks. A rename that fails leaves the
-        usual way: a full disk must not keep a queue from being deleted.
+        Some files of a queue without the others would be messages without their acks. Where there is no room for the
+        new name, definitions have none either.
         """
-        with suppress(WriteFailed):
-            self._set_apart(directory)
+        for _ in range(2):
+            try:
+                self._set_apart(directory)
+            except DiskFull:
+                raise
+            except WriteFailed:
+                continue
+            break
         self.remove_tree(directory)  # one that is in the log alone, too; makes the new name durable
         self._sweep_trees()
 

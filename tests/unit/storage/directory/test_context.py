@@ -188,11 +188,20 @@ def test_a_queue_that_is_only_in_the_log_is_removed_as_a_whole() -> None:
     assert side.context.filesystem.listdir(queues) == []
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
-def test_a_queue_that_cannot_be_removed_as_a_whole_is_removed(number: int) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_queue_that_cannot_be_renamed_is_removed(times: int) -> None:
+    """At the second attempt as a whole, else file by file."""
     side, directory = queue_on_disk(MachineDisk())
-    side.filesystem.fail("rename", number)
+    side.filesystem.fail("rename", errno.EXDEV, times=times)
     side.context.remove_queue(side.writer.queues()[1], is_defined=True)
+    assert side.filesystem.listdir(directory.rpartition("/")[0]) == []
+
+
+def test_a_queue_that_is_removed_as_a_whole_waits_for_room() -> None:
+    side, directory = queue_on_disk(MachineDisk())
+    side.filesystem.fail("rename", errno.ENOSPC)
+    side.commit(Delete(1), Open(2, Q, True, 1))
+    assert len(side.waits) == 1
     assert side.filesystem.listdir(directory.rpartition("/")[0]) == []
 
 
