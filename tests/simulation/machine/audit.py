@@ -279,10 +279,10 @@ class Auditor:
             missing: list[int] = []
             for number, copies in home.copies.items():
                 wanted = [copy for copy in copies if self._must_be(copy, is_exact=is_exact)]
-                if len(wanted) > places[home.name][number]:
-                    missing += [
-                        copy.number for copy in wanted if not self._is_elsewhere(copy, places)
-                    ]
+                short = len(wanted) - places[home.name][number]
+                if short > 0:
+                    here = sum(not self._is_elsewhere(copy, places) for copy in wanted)
+                    missing += [number] * min(short, here)
             grace, home.grace = home.grace, 0
             if len(missing) > grace:
                 raise Violation(
