@@ -13,7 +13,7 @@ from typing import Any
 from pika import spec
 
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names, vhost_directory
-from tests.simulation.machine.model import DEAD, Copy, Home, Model
+from tests.simulation.machine.model import DEAD, HERE, Copy, Home, Model, keyed, place_of
 from tests.simulation.machine.node import Machine, Violation
 from tests.support.bench.client import Client
 from tests.support.wire_client import method_bytes
@@ -37,8 +37,9 @@ class Auditor:
         model, node = self.model, self.machine.node
         assert node is not None
         found: dict[str, int] = {}
-        for name, queue in node.vhosts["/"].queues.items():
-            found[name] = self._identity(queue.arguments)
+        for vhost in node.vhosts.values():
+            for name, queue in vhost.queues.items():
+                found[keyed(vhost.name, name)] = self._identity(queue.arguments)
         for name in dict.fromkeys(home.name for home in model.homes):
             homes = [home for home in model.homes if home.name == name]
             required = [home for home in homes if home.is_declared and home.is_durable]
@@ -58,10 +59,10 @@ class Auditor:
                 and newest.identity > home.identity
             ):
                 raise Violation(f"{name}: an older queue is back in place of one that was declared")
-            is_bound = any(node.vhosts["/"].bindings_to("queue", name))
+            is_bound = any(node.vhosts[home.vhost].bindings_to("queue", home.queue))
             if home.is_declared and home.is_bound and not is_bound:
                 raise Violation(f"{name}: its binding is gone")
-            home.is_bound = is_bound
+            home.is_bound = is_bound and home.vhost == HERE
             self._forget(homes, home)
         for name in found:
             if all(home.name != name for home in model.homes):
@@ -76,11 +77,12 @@ class Auditor:
         if self.machine.has_failed or any(self.machine.limits.logs):
             return  # what a sync lost only a stop writes again, and what the log has is not in its place yet
         disk = self.machine.disk
-        paths, root = set(disk.paths()), f"/data/vhosts/{vhost_directory('/')}/queues"
+        paths = set(disk.paths())
         for home in self.model.current.values():
             if home.levels is not None:
                 continue  # its levels are directories of their own
-            names = QueueNames("/", home.name)
+            names = QueueNames(home.vhost, home.queue)
+            root = f"/data/vhosts/{vhost_directory(home.vhost)}/queues"
             path = f"{root}/{names.directory}/{NAME_FILE}"
             home.has_name = path in paths and parse_names(disk.content(path)) == names
             is_needed = any(self._must_be(copy, is_exact=False) for copy in home.all_copies())
@@ -112,29 +114,34 @@ class Auditor:
     def _drain(self) -> dict[str, list[int]]:
         """The numbers of what is in each queue, in order."""
         machine = self.machine
-        client = Client(machine)
-        client.open()
-        client.call(1, spec.Channel.Open())
+        clients: dict[str, Client] = {}
         counts: dict[str, int] = {}
         contents: dict[str, list[int]] = {}
         for name in self._present():
-            client.session.receive(method_bytes(1, spec.Queue.Declare(queue=name, passive=True)))
+            vhost, queue = place_of(name)
+            client = clients.get(vhost)
+            if client is None:
+                client = clients[vhost] = Client(machine)
+                client.open(vhost=vhost)
+                client.call(1, spec.Channel.Open())
+            client.session.receive(method_bytes(1, spec.Queue.Declare(queue=queue, passive=True)))
             client.session.receive(
-                method_bytes(1, spec.Basic.Consume(queue=name, consumer_tag=name))
+                method_bytes(1, spec.Basic.Consume(queue=queue, consumer_tag=name))
             )
             contents[name] = []
         until = machine.threads.now_s + PATIENCE_S
         while True:
             machine.settle()
-            for _, method in client.read():
-                if isinstance(method, spec.Queue.DeclareOk):
-                    counts[method.queue] = method.message_count
-                elif isinstance(method, spec.Basic.Deliver):
-                    contents[method.consumer_tag].append(
-                        self._number(method.consumer_tag, method.body)
-                    )
-                elif isinstance(method, spec.Channel.Close | spec.Connection.Close):
-                    raise Violation(f"the audit's channel was closed: {method.reply_text}")
+            for vhost, client in clients.items():
+                for _, method in client.read():
+                    if isinstance(method, spec.Queue.DeclareOk):
+                        counts[keyed(vhost, method.queue)] = method.message_count
+                    elif isinstance(method, spec.Basic.Deliver):
+                        contents[method.consumer_tag].append(
+                            self._number(method.consumer_tag, method.body)
+                        )
+                    elif isinstance(method, spec.Channel.Close | spec.Connection.Close):
+                        raise Violation(f"the audit's channel was closed: {method.reply_text}")
             is_all = len(counts) == len(contents) and all(
                 len(contents[name]) >= counts[name] for name in contents
             )
@@ -149,8 +156,9 @@ class Auditor:
                 )
         if len(counts) != len(contents):
             raise Violation("a passive declaration was not answered")
-        client.session.wire = None
-        client.session.lost("")
+        for client in clients.values():
+            client.session.wire = None
+            client.session.lost("")
         machine.settle()
         return contents
 
@@ -162,7 +170,8 @@ class Auditor:
         for name, home in self.model.current.items():
             if name in inaccessible:
                 continue
-            queue = node.vhosts["/"].queues.get(name)
+            vhost = node.vhosts.get(home.vhost)
+            queue = None if vhost is None else vhost.queues.get(home.queue)
             if queue is not None and self._identity(queue.arguments) == home.identity:
                 present.append(name)
             elif home.is_stable:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pika import BasicProperties, spec
 
-from tests.simulation.machine.model import Copy, Home, Model, Publication
+from tests.simulation.machine.model import HERE, Copy, Home, Model, Publication, place_of
 from tests.simulation.machine.node import Machine, Violation
 from tests.support.bench.client import Client
 from tests.support.wire_client import method_bytes, publish_bytes
@@ -29,10 +29,11 @@ class Refused(Exception):
 class SimClient:
     """See the module."""
 
-    def __init__(self, machine: Machine, model: Model, number: int) -> None:
+    def __init__(self, machine: Machine, model: Model, number: int, vhost: str = HERE) -> None:
         self.machine = machine
         self.model = model
         self.number = number
+        self.vhost = vhost
         self.is_lost = False
         self.is_refused = False  # the broker has closed something that no promise is about
         self.deliveries: dict[tuple[int, int], Copy] = {}
@@ -52,7 +53,8 @@ class SimClient:
         self._next_tag = 0
         self.client = Client(machine)
         try:
-            self.client.open({"basic.nack": True, "consumer_cancel_notify": True})
+            capabilities = {"basic.nack": True, "consumer_cancel_notify": True}
+            self.client.open(capabilities, vhost=vhost)
         except AssertionError:
             if machine.node is None or not machine.node.failed.done():
                 raise
@@ -87,7 +89,7 @@ class SimClient:
 
     def publish(self, publication: Publication, name: str, channel: int) -> None:
         """Publish one message, to a queue's name or to the exchange `fan`; on `REST` nobody waits for a confirm."""
-        exchange, key = ("fan", "") if name == "fan" else ("", name)
+        exchange, key = ("fan", "") if name == "fan" else ("", place_of(name)[1])
         properties = BasicProperties(delivery_mode=2 if publication.is_persistent else 1)
         if publication.priority:
             properties.priority = publication.priority
@@ -156,10 +158,13 @@ class SimClient:
         def declared(method: Any) -> None:
             home.is_declared = True
 
-        declare = spec.Queue.Declare(queue=home.name, durable=home.is_durable, arguments=arguments)
+        declare = spec.Queue.Declare(queue=home.queue, durable=home.is_durable, arguments=arguments)
         data = self.ask(channel, declare, lambda _: None)
-        bind = spec.Queue.Bind(queue=home.name, exchange="fan")
-        if home.name == "dead":
+        bind = spec.Queue.Bind(queue=home.queue, exchange="fan")
+        if home.vhost != HERE:
+            home.is_bound = False
+            bind = spec.Queue.Bind(queue=home.queue, exchange="amq.fanout")
+        elif home.name == "dead":
             bind = spec.Queue.Bind(queue=home.name, exchange="amq.direct", routing_key="never")
         return data + self.ask(channel, bind, declared)
 
@@ -172,7 +177,7 @@ class SimClient:
             if self.model.current.get(home.name) is home:
                 del self.model.current[home.name]
 
-        return self.ask(REST, spec.Queue.Delete(queue=home.name), deleted)
+        return self.ask(REST, spec.Queue.Delete(queue=home.queue), deleted)
 
     def consume(self, home: Home, prefetch: int) -> None:
         """Consume a queue on the confirming channel, so that confirms cover the acks."""
@@ -189,7 +194,9 @@ class SimClient:
         self.consumers[tag] = home
         self.send(
             data
-            + self.ask(CONFIRMING, spec.Basic.Consume(queue=home.name, consumer_tag=tag), consuming)
+            + self.ask(
+                CONFIRMING, spec.Basic.Consume(queue=home.queue, consumer_tag=tag), consuming
+            )
         )
 
     def cancel(self, tag: str) -> None:
@@ -214,7 +221,7 @@ class SimClient:
                 else:
                     self.deliveries[REST, method.delivery_tag] = copy
 
-        self.send(self.ask(REST, spec.Basic.Get(queue=home.name, no_ack=no_ack), got))
+        self.send(self.ask(REST, spec.Basic.Get(queue=home.queue, no_ack=no_ack), got))
 
     def purge(self, home: Home, *, is_got: bool) -> None:
         """Remove what is ready; `is_got`: some message of it may be on its way to a client."""
@@ -222,7 +229,7 @@ class SimClient:
         for copy in home.all_copies():
             if copy.state == "in" and not copy.is_outstanding:
                 copy.leave(self.model.start if is_exact and copy.is_certain else 0)
-        self.send(self.ask(REST, spec.Queue.Purge(queue=home.name), lambda _: None))
+        self.send(self.ask(REST, spec.Queue.Purge(queue=home.queue), lambda _: None))
 
     def settle(self, key: tuple[int, int], how: str) -> None:
         """Ack, requeue or reject a delivery; `multiple` acks all up to it."""

@@ -10,12 +10,24 @@ State owned: all of it. `tests.simulation.machine.clients` changes it, `tests.si
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
 State = Literal["in", "left", "gone"]
 DEAD = "dead"
+HERE = "/"
+
+
+def keyed(vhost: str, queue: str) -> str:
+    """The name by which a queue is known here: with its vhost before it where that is not the usual one."""
+    return queue if vhost == HERE else f"{vhost}:{queue}"
+
+
+def place_of(name: str) -> tuple[str, str]:
+    """The vhost and the queue that a name stands for."""
+    vhost, mark, queue = name.rpartition(":")
+    return (vhost, queue) if mark else (HERE, queue)
 
 
 @dataclass(eq=False, slots=True)
@@ -94,9 +106,24 @@ class Home:
     copies: dict[int, list[Copy]] = field(default_factory=dict)
 
     @property
+    def vhost(self) -> str:
+        """Where it is."""
+        return place_of(self.name)[0]
+
+    @property
+    def queue(self) -> str:
+        """Its name there."""
+        return place_of(self.name)[1]
+
+    @property
     def is_stable(self) -> bool:
         """Whether nobody declares or deletes it just now."""
         return self.is_declared and not self.is_deleting
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether clients of the usual vhost may use it."""
+        return self.is_stable and ":" not in self.name
 
     def all_copies(self) -> list[Copy]:
         """Every copy that was ever here."""
@@ -123,7 +150,9 @@ class Model:
 
     def targets(self, name: str) -> list[Home]:
         """The queues that a publish to a queue's name, or to the exchange `fan`, may reach now."""
-        names = [each for each in self.current if each != DEAD] if name == "fan" else [name]
+        names = [name]
+        if name == "fan":
+            names = [each for each in self.current if each != DEAD and ":" not in each]
         homes = [self.current[each] for each in names if each in self.current]
         # A successor that nobody reads the declaration of leaves its predecessor where it is.
         homes += [
@@ -151,7 +180,10 @@ class Model:
     def route_held(self, home: Home) -> None:
         """A queue is being declared: what the broker has not read yet may go there too."""
         for publication, name in self.held.values():
-            if name in (home.name, "fan") and home.name != DEAD:
+            if (
+                name in (home.name, "fan" if home.vhost == HERE else home.name)
+                and home.name != DEAD
+            ):
                 self._send(publication, home, is_certain=False)
 
     def _send(self, publication: Publication, home: Home, *, is_certain: bool) -> None:
@@ -269,12 +301,27 @@ class Model:
                 copy.is_certain = False
                 copy.is_suspect = copy.is_suspect or (is_suspicious and not copy.is_promised)
 
+    def deleted(self, homes: Iterable[Home]) -> None:
+        """Somebody was told that these queues are gone."""
+        for home in homes:
+            home.is_deleted = True
+            if self.current.get(home.name) is home:
+                del self.current[home.name]
+
     def all_safe(self, faulty: Collection[str] = ()) -> None:
         """Everything was idle for a while: what was settled stays away, but in queues whose acks cannot be written."""
-        for home in self.homes:
-            for copy in home.all_copies() if home.name not in faulty else ():
-                if copy.state == "left" and copy.left_in == self.start and not self.is_over(copy):
-                    copy.state = "gone"
+        self.stay_away(self.settled(), faulty)
+
+    def settled(self) -> list[Copy]:
+        """What was settled in this process, and may come back."""
+        copies = [copy for home in self.homes for copy in home.all_copies()]
+        return [copy for copy in copies if copy.state == "left" and copy.left_in == self.start]
+
+    def stay_away(self, settled: Iterable[Copy], faulty: Collection[str] = ()) -> None:
+        """What was settled long enough ago is durable, but in queues whose acks cannot be written."""
+        for copy in settled:
+            if copy.home.name not in faulty and copy.state == "left" and not self.is_over(copy):
+                copy.state = "gone"
 
     def stopped(self) -> None:
         """A clean stop: what lasts is on disk, confirmed or not, and what was settled stays away."""

@@ -23,7 +23,7 @@ from tests.simulation.machine.audit import Auditor
 from tests.simulation.machine.branches import Branches
 from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, Refused, SimClient
 from tests.simulation.machine.coverage import Met
-from tests.simulation.machine.model import DEAD, Home, Model, Publication
+from tests.simulation.machine.model import DEAD, HERE, Home, Model, Publication
 from tests.simulation.machine.node import Limits, Machine, Violation
 from tests.simulation.machine.places import Ending
 from tests.simulation.machine.script import take_scripted
@@ -360,15 +360,20 @@ class Run:
         self.clients.remove(client)
 
     def _client(self) -> SimClient:
-        if len(self.clients) < 2 and (not self.clients or self.rng.random() < 0.2):
-            self.next_client += 1
-            try:
-                self.clients.append(SimClient(self.machine, self.model, self.next_client))
-            except Refused:
-                self._look_for_failure()
-                return self._client()
-            return self.clients[-1]
-        return self.rng.choice(self.clients)
+        clients = [client for client in self.clients if client.vhost == HERE]
+        if len(clients) < 2 and (not clients or self.rng.random() < 0.2):
+            return self.client_of(HERE)
+        return self.rng.choice(clients)
+
+    def client_of(self, vhost: str) -> SimClient:
+        """Another client, of this vhost."""
+        self.next_client += 1
+        try:
+            self.clients.append(SimClient(self.machine, self.model, self.next_client, vhost))
+        except Refused:
+            self._look_for_failure()
+            return self.client_of(vhost)
+        return self.clients[-1]
 
     # -- the life of the process --------------------------------------------------------------------------------
 
@@ -559,7 +564,7 @@ class Run:
         return home
 
     def _some_home(self) -> Home | None:
-        homes = [home for home in self.model.current.values() if home.is_stable]
+        homes = [home for home in self.model.current.values() if home.is_at_hand]
         return self.rng.choice(homes) if homes else None
 
     def do_publish(self) -> None:
@@ -571,7 +576,7 @@ class Run:
         names = [
             home.name
             for home in self.model.current.values()
-            if home.is_stable and home.name != DEAD
+            if home.is_at_hand and home.name != DEAD
         ]
         if not names:
             return
@@ -609,7 +614,7 @@ class Run:
         names = [
             home.name
             for home in self.model.current.values()
-            if home.is_stable and home.name != DEAD
+            if home.is_at_hand and home.name != DEAD
         ]
         if names:
             for _ in range(self.rng.choice((1, 2, 5))):
@@ -660,7 +665,7 @@ class Run:
         return home is None or home.is_deleted
 
     def _doomed(self, client: SimClient) -> Home | None:
-        homes = [home for home in self.model.current.values() if home.is_stable]
+        homes = [home for home in self.model.current.values() if home.is_at_hand]
         if not homes or client.is_busy(REST):
             return None
         self._pump()
@@ -828,7 +833,7 @@ class Run:
         """The queue of dead letters takes nothing, while other queues' messages are rejected into it."""
         rng, dead = self.rng, self.model.current.get(DEAD)
         sources = [home for home in self.model.current.values() if home.has_dead_letters]
-        sources = [home for home in sources if home.is_stable]
+        sources = [home for home in sources if home.is_at_hand]
         if not self.plan.has_faults or dead is None or not dead.is_stable or not sources:
             self.do_settle()
             return
@@ -876,7 +881,7 @@ class Run:
     def _fetch_some(self, client: SimClient) -> None:
         """A client gets messages of a queue that has dead letters."""
         homes = [home for home in self.model.current.values() if home.has_dead_letters]
-        homes = [home for home in homes if home.is_stable]
+        homes = [home for home in homes if home.is_at_hand]
         if homes and not client.is_busy(CONFIRMING) and len(client.consumers) < 3:
             client.consume(self.rng.choice(homes), 5)
             self._move(40)

@@ -13,12 +13,15 @@ passes; where `&` ends it, nothing moves before the next.
     purge a
     policy a mode=lazy version=2
     pass 0.5                    seconds
+    busy b 3                    so many seconds in which the store is never idle: messages come that nobody waits for
+    move 7                      so many turns of the loop or of a thread
     fail fdatasync log 2 times=1 errno=EIO keep=0    the second such call from now on; `keep=through`: it has done its work,
                                                      `keep=tail`: a sync has lost all but its last page
     cut fdatasync own 1         the machine goes off before the first such call; `behind`: behind it
     end power name:log=kept content:own=torn    how it goes off the next time, the power or `killed`; what is not named is lost
     off now                     here
     damage entry a 1 over=6     what the disk has of the second message is where that of the seventh is to be, too; `record`
+    vhost w | unvhost w         a vhost is made, or deleted with all that is in it; its queues are called `w:c`
     restart now | lose client
     resegment entry_count=8 segment_size=900    a clean stop, then `burrowmq-store resegment`, a cut behind it, and a start
 
@@ -32,9 +35,10 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from burrowmq.broker.definitions.parameters import set_policy
 from burrowmq.broker.rules.policy import Policy
+from burrowmq.management.commands.vhosts import add_vhost, delete_vhost
 from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, SimClient
 from tests.simulation.machine.damages import misplace
-from tests.simulation.machine.model import Copy, Home, Publication
+from tests.simulation.machine.model import Copy, Home, Publication, place_of
 from tests.simulation.machine.places import CutAt, Ending, pattern_of
 from tests.support.machine_disk import PlacedFault
 from tests.support.sim_filesystem import TAIL, THROUGH, Fate
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from tests.simulation.machine.run import Run
 
 NOW = "&"
+BUSY_S = 0.05  # between two messages: a store is idle after 0.2 s
 KEPT = {"through": THROUGH, "tail": TAIL}
 
 
@@ -81,6 +86,7 @@ class Words:
 def take_scripted(run: Run, step: str) -> None:
     """Take one step. Raises what the machine does, and NoStep."""
     words = Words(step)
+    words.is_resting = words.is_resting and words.name != "move"
     taken = STEPS.get(words.name)
     if taken is None:
         raise NoStep(step)
@@ -90,8 +96,11 @@ def take_scripted(run: Run, step: str) -> None:
         run._pump()
 
 
-def _client(run: Run) -> SimClient:
-    return run.clients[0] if run.clients else run._client()
+def _client(run: Run, name: str = "") -> SimClient:
+    """The first client of the vhost that a queue's name says."""
+    vhost, _ = place_of(name)
+    found = next((client for client in run.clients if client.vhost == vhost), None)
+    return found or run.client_of(vhost)
 
 
 def _home(run: Run, words: Words) -> Home:
@@ -103,7 +112,7 @@ def _home(run: Run, words: Words) -> Home:
 
 def publish(run: Run, words: Words) -> None:
     """Messages."""
-    client, size = _client(run), words.named_number("size", 60)
+    client, size = _client(run, words.at(0)), words.named_number("size", 60)
     for _ in range(words.count):
         run.number += 1
         body = (b"%08d" % run.number * (size // 8 + 1))[:size]
@@ -116,12 +125,12 @@ def publish(run: Run, words: Words) -> None:
 
 def consume(run: Run, words: Words) -> None:
     """A consumer."""
-    _client(run).consume(_home(run, words), words.count)
+    _client(run, words.at(0)).consume(_home(run, words), words.count)
 
 
 def settle(run: Run, words: Words) -> None:
     """Ack, reject or requeue."""
-    client = _client(run)
+    client = _client(run, words.named.get("of", ""))
     keys = sorted(
         (key for key, its in client.deliveries.items() if _is_of(its, words)),
         reverse=words.has("newest"),
@@ -137,12 +146,12 @@ def _is_of(delivery: Copy, words: Words) -> bool:
 
 def get(run: Run, words: Words) -> None:
     """Fetch one message, acked by that."""
-    _client(run).get(_home(run, words), no_ack=True)
+    _client(run, words.at(0)).get(_home(run, words), no_ack=True)
 
 
 def declare(run: Run, words: Words, channel: int = REST) -> None:
     """A queue, durable and plain unless it is said what else."""
-    client = _client(run)
+    client = _client(run, words.at(0))
     client.send(client.declare(_new_home(run, words), channel))
 
 
@@ -159,13 +168,13 @@ def delete(run: Run, words: Words) -> None:
     """A queue less."""
     home = _home(run, words)
     run._end_of(home)
-    client = _client(run)
+    client = _client(run, home.name)
     client.send(client.delete(home))
 
 
 def redeclare(run: Run, words: Words) -> None:
     """A queue less, and one of its name."""
-    home, client = _home(run, words), _client(run)
+    home, client = _home(run, words), _client(run, words.at(0))
     run._end_of(home)
     home.is_replaced = True
     data = client.delete(home)
@@ -175,7 +184,7 @@ def redeclare(run: Run, words: Words) -> None:
 
 def purge(run: Run, words: Words) -> None:
     """A queue is emptied."""
-    _client(run).purge(_home(run, words), is_got=False)
+    _client(run, words.at(0)).purge(_home(run, words), is_got=False)
 
 
 def policy(run: Run, words: Words) -> None:
@@ -201,6 +210,26 @@ def let_pass(run: Run, words: Words) -> None:
     if seconds >= 1 and not run.is_faulty:
         run._pump()
         run.model.all_safe(run.machine.faulty())
+
+
+def busy(run: Run, words: Words) -> None:
+    """Messages come all the time; what was settled before stays away by then: a busy store syncs its acks, too."""
+    machine, client, name = run.machine, _client(run), words.at(0)
+    settled, until = run.model.settled(), machine.threads.now_s + float(words.at(1))
+    while machine.threads.now_s < until:
+        run._pump()
+        run.number += 1
+        body = b"%08d" % run.number
+        publication = Publication(run.number, body, True, client.number, 0, None)
+        run.model.publications[run.number] = publication
+        client.publish(publication, name, REST)
+        machine.let_pass(BUSY_S)
+    run.model.stay_away(settled, machine.faulty())
+
+
+def move(run: Run, words: Words) -> None:
+    """Something moves, and does not come to rest."""
+    run._move(words.count)
 
 
 def fail(run: Run, words: Words) -> None:
@@ -262,6 +291,30 @@ def off(run: Run, words: Words) -> None:
     run._crash_now(is_power=True)
 
 
+def vhost(run: Run, words: Words) -> None:
+    """A vhost more."""
+    node = run.machine.node
+    assert node is not None
+    add_vhost(node, words.at(0), "guest")
+
+
+def unvhost(run: Run, words: Words) -> None:
+    """A vhost less, and all that is in it."""
+    node, model = run.machine.node, run.model
+    assert node is not None
+    homes = [home for home in model.current.values() if home.vhost == words.at(0)]
+    for home in homes:
+        run._end_of(home)
+        home.is_deleting = True
+    for _ in delete_vhost(node, words.at(0)):
+        pass
+    for client in [one for one in run.clients if one.vhost == words.at(0)]:
+        run._lose(client)
+    if words.is_resting:
+        run.machine.settle()
+        run.model.deleted(homes)
+
+
 def restart(run: Run, _: Words) -> None:
     """A clean stop, and a start."""
     run.do_restart()
@@ -295,12 +348,16 @@ STEPS = {
     "purge": purge,
     "policy": policy,
     "pass": let_pass,
+    "busy": busy,
+    "move": move,
     "fail": fail,
     "heal": heal,
     "cut": cut,
     "end": end,
     "damage": damage,
     "off": off,
+    "vhost": vhost,
+    "unvhost": unvhost,
     "restart": restart,
     "resegment": resegment,
     "lose": lose,

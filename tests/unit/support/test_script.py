@@ -197,3 +197,40 @@ def test_a_cut_in_that_leaves_the_old_store_or_the_new_one(
     ]
     assert run.machine.limits.entry_count == entry_count
     assert [copy.state for copy in run.model.current["a"].all_copies()] == ["in"] * 3
+
+
+def test_vhosts_come_and_go_with_what_is_in_them(tmp_path: Path) -> None:
+    run = script(
+        tmp_path,
+        "vhost w\ndeclare w:c\npublish w:c 3\npublish a\noff power\nconsume w:c 2\nack 1 of=w:c"
+        "\npublish w:c\nunvhost w\noff power\nvhost w\ndeclare w:c\npublish w:c\noff power",
+    )
+    run.go()
+    first, second = [home for home in run.model.homes if home.name == "w:c"]
+    assert [first.is_deleted, second.is_deleted] == [True, False]
+    assert [copy.state for copy in second.all_copies()] == ["in"]
+    assert (second.vhost, second.queue) == ("w", "c")
+    assert run.result.confirmed == 6
+
+
+def test_a_vhost_that_was_deleted_stays_away(tmp_path: Path) -> None:
+    run = script(tmp_path, "vhost w\ndeclare w:c\nunvhost w\nvhost w\ndeclare w:c\npublish w:c")
+    home = run.model.homes
+    run.go()
+    home[-1].is_deleted = True  # had somebody been told so, it would be a fault
+    home[-1].is_deleting = False
+    with run.machine.running(), pytest.raises(Violation, match="back that was deleted"):
+        run.auditor.adopt()
+
+
+def test_a_busy_store_has_what_was_settled_before(tmp_path: Path) -> None:
+    run = script(tmp_path, "publish a 3\nconsume a 20\nack 2\nbusy b 2\noff power")
+    run.go()
+    assert [copy.state for copy in run.model.current["a"].all_copies()] == ["gone", "gone", "in"]
+    assert len(run.model.publications) > 30
+
+
+def test_something_moves_and_does_not_come_to_rest(tmp_path: Path) -> None:
+    run = script(tmp_path, "with switch_share=1\npublish a &\nmove 6\noff power")
+    run.go()
+    assert [copy.state for copy in run.model.current["a"].all_copies()] == ["gone"]
