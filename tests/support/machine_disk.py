@@ -183,9 +183,22 @@ class MachineDisk(SimFileSystem):
             directory = "/".join(parts[:end])
             if directory in self._names:
                 continue
+            self._free_name(directory)
             self._names[directory] = {}
             self._durable_names[directory] = {}
             self._pending.append(_Made(*_split(directory), None))
+
+    def _free_name(self, directory: str) -> None:
+        """A name is used again: the rename that has freed it is durable from here on.
+
+        What is durable is kept by paths, and the two directories must not be taken for one.
+        """
+        for move in [each for each in self._pending if isinstance(each, _Move)]:
+            if move.old == directory:
+                self._pending.remove(move)
+                _link(self._durable_names, move)
+                for each in self._pending:
+                    each.follow(move)
 
     def rmtree(self, path: str) -> None:
         """Remove a directory with what is in it; durable when its parent was synced."""

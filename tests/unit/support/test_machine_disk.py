@@ -229,6 +229,21 @@ def test_what_was_removed_comes_back_where_its_directory_is_by_then(is_synced: b
             assert not cut.exists("/a/v/d")
 
 
+def test_a_directory_that_takes_a_name_again_is_not_the_one_that_had_it() -> None:
+    disk = MachineDisk(strict=True)
+    disk.mkdir("/a/d")
+    disk.fsync_dir("/")
+    disk.fsync_dir("/a")
+    written(disk, "/a/d/old")
+    disk.rename("/a/d", "/a/gone")
+    disk.mkdir("/a/d")
+    written(disk, "/a/d/new")
+    assert found(disk) == {("/a/gone/old",), ("/a/d/new", "/a/gone/old")}
+    disk.fsync_dir("/a")
+    disk.rmtree("/a/gone")
+    assert {"/a/d/new"} == set.intersection(*map(set, found(disk)))
+
+
 def test_a_sync_that_failed_may_leave_a_hole() -> None:
     """Its last page has come through, and with it the file's length."""
     disk = with_log(MachineDisk())
