@@ -40,6 +40,8 @@ AUTHORIZATION = "Basic " + base64.b64encode(b"guest:guest").decode()
 # Each list page, CPU and seconds to its last byte.
 PAGE_CPU_MS, PAGE_MS = 100.0, 200.0
 WAIT_MS = 50.0
+# What lies unused at two looks, of which each is taken after five seconds, is given back.
+GIVEN_BACK_S = 11.0
 # Three samples of everything are taken in that time.
 IDLE_S, IDLE_PERCENT = 15.0, 1.0
 
@@ -368,8 +370,8 @@ def measure_small(table: Table, scratch: Path, count: int, commit_log: str) -> N
         line = Line(node.port)
         everything = [*names, *(f"new-{n}" for n in range(count))]
         probe.during(table, "deletion of all", lambda: line.delete(everything), WAIT_MS)
+        time.sleep(GIVEN_BACK_S)
         procfs.wait_idle(node.pid)
-        time.sleep(3)
         table.add("memory left after deletion", (procfs.rss_bytes(node.pid) - empty) / MB, 20, "MB")
         probe.end()
         node.stop()
