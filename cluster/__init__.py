@@ -2,5 +2,5 @@
 
 `wire` (the protocol's octets), `api` (requests and answers of JetStream), `record` (a message as a stream keeps it),
 `window` and `tickets` (publishing in bursts), `intake` (taking and acknowledging) are without I/O; `link` is the one
-module with a socket. No queue type stands on it yet: what uses it is `bench.cluster` and the tests.
+module with a socket. `broker.replicated` stands on it.
 """

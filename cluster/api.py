@@ -150,6 +150,12 @@ def pull(stream: str, consumer: str, count: int, *, expires_ms: int, heartbeat_m
     return _request("CONSUMER.MSG.NEXT", stream, consumer, body=body)
 
 
+def pull_one(stream: str, consumer: str) -> Request:
+    """Ask for one message if there is one now; answered by it, or by a status."""
+    body: dict[str, object] = {"batch": 1, "no_wait": True}
+    return _request("CONSUMER.MSG.NEXT", stream, consumer, body=body)
+
+
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +240,11 @@ _AGAIN: Final = frozenset({
 _STORE_FAILED: Final = 10077
 """The limits' own texts are told apart from a store that fails, as nats-server words them."""
 _FULL_TEXTS: Final = ("maximum messages exceeded", "maximum bytes exceeded")
+
+
+STREAM_NOT_FOUND: Final = 10059
+STREAM_NAME_TAKEN: Final = 10058
+"""There is one of that name with other settings."""
 
 
 def publish_answer(delivered: Delivered) -> PublishAnswer:

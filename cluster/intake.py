@@ -161,6 +161,11 @@ class Acks:
             self._since_ms = now_ms
         self._replies += replies
 
+    @property
+    def count(self) -> int:
+        """Acknowledgements that wait."""
+        return len(self._replies)
+
     def due_ms(self) -> float | None:
         """When `poll` has something to send; None for never."""
         if not self._replies:

@@ -34,6 +34,7 @@ PING_S: Final = 1.0
 SILENT_S: Final = 3.0
 PAUSES_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """After so long the list is tried again; the last of these from then on."""
+FLUSH_S: Final = 1.0
 HIGH_WATER: Final = 1 << 20
 
 
@@ -212,10 +213,20 @@ class Link:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="cluster link")
 
     async def close(self) -> None:
-        """Close the connection and look for no other."""
+        """Close the connection, when what was written is sent, and look for no other."""
+        socket = self._socket
+        if socket is not None and socket.transport is not None:
+            socket.transport.close()
+            await asyncio.wait([socket.ended], timeout=FLUSH_S)
+            socket.end("closed")
+        self.abandon()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def abandon(self) -> None:
+        """The same at once, whatever is not sent yet."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])
 
     @property
     def is_open(self) -> bool:

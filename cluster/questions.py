@@ -33,6 +33,11 @@ class Questions:
         self._number = 0
         self._waiting: dict[int, tuple[float, Then]] = {}
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anybody waits for an answer."""
+        return bool(self._waiting)
+
     def ask(self, request: Request, then: Then, now_ms: float) -> bytes:
         """What is to be sent; `then` is called with the answer, once."""
         if len(self._waiting) >= WAITING_MAX:

@@ -39,6 +39,8 @@ from burrowmq.cluster.wire import PAYLOAD_MAX, Delivered, encode_publish
 
 HEADERS_MAX: Final = 512
 """Octets of the headers that a message gets, at most."""
+STALLED_MS: Final = 2_000.0
+"""A burst that is not answered for so long is no longer a matter of load."""
 _LATER_MS: Final = (50.0, 100.0, 200.0, 400.0, 800.0)
 """After so long a refused attempt is repeated, by how often it was; then after the last of these each time."""
 
@@ -149,6 +151,11 @@ class Window:
             len(self._waiting) >= limits.waiting_count
             or self._waiting_bytes >= limits.waiting_bytes
         )
+
+    def is_stalled(self, now_ms: float) -> bool:
+        """Whether nothing of what is in flight, or waits, has been answered for long."""
+        since_ms = self._since_ms if self._burst is None else self._burst.began_ms
+        return not self.is_idle and now_ms - since_ms >= STALLED_MS
 
     @property
     def is_idle(self) -> bool:

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from burrowmq.config import units
+from burrowmq.config.cluster import ALONE, ClusterConfig
 from burrowmq.config.option import Option, option
 from burrowmq.config.seeding import NOTHING, SeedingConfig
 from burrowmq.config.store import AS_INSTALLED, StoreConfig
@@ -461,9 +462,20 @@ class NodeConfig:
     management: ManagementConfig = ManagementConfig()
     prometheus: PrometheusConfig = PrometheusConfig()
     log: LogConfig = LogConfig()
+    cluster: ClusterConfig = ALONE
 
 
-PARTS = ("tcp", "login", "first_user", "store", "resources", "management", "prometheus", "log")
+PARTS = (
+    "tcp",
+    "login",
+    "first_user",
+    "store",
+    "resources",
+    "management",
+    "prometheus",
+    "log",
+    "cluster",
+)
 
 
 def plain_options() -> Iterator[tuple[str, str, Option]]:

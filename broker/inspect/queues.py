@@ -143,7 +143,7 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "synchronised_mirror_pids": lambda n, v, q: None,
     "state": lambda n, v, q: "blocked" if n.queue_faults.of(v.name, q.name) else "running",
     "fault": lambda n, v, q: [asdict(each) for each in n.queue_faults.of(v.name, q.name)],
-    "type": lambda n, v, q: "classic",
+    "type": lambda n, v, q: q.kind,
     "leader": lambda n, v, q: None,  # RabbitMQ gives none for classic queues
     "members": lambda n, v, q: None,
     "online": lambda n, v, q: None,

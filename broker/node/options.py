@@ -120,6 +120,7 @@ def vhost(config: NodeConfig) -> VhostOptions:
     return VhostOptions(
         default_queue_version=config.store.default_version,
         default_queue_type=config.default_queue_type or "",
+        has_cluster=bool(config.cluster.urls),
     )
 
 

@@ -28,6 +28,7 @@ from burrowmq.broker.node import options, self_check
 from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.queue_faults import QueueFaults
+from burrowmq.broker.node.replication import replication
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.node.shovels import NodeShovels
 from burrowmq.broker.node.start_batches import StartBatches
@@ -188,6 +189,14 @@ class RunningNode:
         )
 
     def _make_factory(self) -> VhostFactory:
+        self.replication = replication(
+            self.config.cluster,
+            self.name,
+            self.scheduler,
+            self.entropy,
+            self.observer,
+            self._on_crowded,
+        )
         return VhostFactory(
             self.config,
             self.engine,
@@ -196,6 +205,7 @@ class RunningNode:
             self.entropy,
             self.observer,
             {SHOVEL: self.shovels},
+            self.replication,
         )
 
     def _make_monitor(self) -> Monitor:
@@ -257,6 +267,7 @@ class RunningNode:
             self.scheduler.touch()
             self._log_limits()
             self.monitor.start()
+            self.replication.start()
             await self.acceptor.listen()
             self._check_store()
         except BaseException:
@@ -339,6 +350,7 @@ class RunningNode:
         """What was recovered is closed as cleanly as it was found."""
         self.monitor.stop()
         self.acceptor.close()
+        self.replication.abandon()
         self.scheduler.stop()
         with contextlib.suppress(StorageError):
             await self._beside_loop(self.engine.close)
@@ -406,6 +418,14 @@ class RunningNode:
             elif not is_lagging:
                 session.wire.resume_reading("backlog")
 
+    def _on_crowded(self, is_crowded: bool) -> None:
+        """The cluster takes less than is published: publishers are not read until it has caught up."""
+        for session in self.sessions:
+            if session.wire is not None and is_crowded and session.is_publisher:
+                session.wire.pause_reading("cluster")
+            elif session.wire is not None and not is_crowded:
+                session.wire.resume_reading("cluster")
+
     def _on_refused(
         self, epoch: int, names: frozenset[QueueNames], acks_of: frozenset[int]
     ) -> None:
@@ -460,6 +480,7 @@ class RunningNode:
             for vhost in self.vhosts.values():
                 for queue in vhost.classic_queues():
                     queue.note_delivered()
+        await self.replication.stop()
         self.scheduler.stop()
         for vhost in self.vhosts.values():
             vhost.policy_pass.end()
@@ -480,6 +501,7 @@ class RunningNode:
         self.monitor.stop()
         self.scheduler.stop()
         self.shovels.abandon()
+        self.replication.abandon()
         self.acceptor.close()
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):

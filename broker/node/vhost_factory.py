@@ -12,11 +12,13 @@ from types import MappingProxyType
 
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.node import options
+from burrowmq.broker.node.replication import ALONE, NodeReplication
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.dormant import DormantQueue
 from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.quorum import is_quorum
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
@@ -44,6 +46,7 @@ class VhostFactory:
         entropy: Entropy,
         observer: Observer,
         components: Mapping[str, Component] = MappingProxyType({}),
+        replication: NodeReplication = ALONE,
     ) -> None:
         self._config = config
         self._engine = engine
@@ -51,6 +54,7 @@ class VhostFactory:
         self._metrics = metrics
         self._entropy = entropy
         self._observer = observer
+        self._replication = replication
         self._components = components
         self._options = options.vhost(config)
         self._queue_options = QueueOptions(default_mode=config.store.default_mode)
@@ -64,7 +68,9 @@ class VhostFactory:
     def make(self, name: str) -> Vhost:
         """A virtual host, empty but for the exchanges that every one has."""
 
-        def make_queue(declaration: QueueDeclaration, settings: Settings) -> Queue:
+        def make_queue(declaration: QueueDeclaration, settings: Settings) -> QueuePort:
+            if is_quorum(declaration):
+                return self._replication.make_queue(declaration, settings, context)
             return _queue_of(context, declaration, settings)
 
         replies = self._replies.setdefault(name, ReplyTargets(self._entropy))

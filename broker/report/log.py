@@ -179,6 +179,20 @@ class LogObserver:
         """A shovel has moved what it was to move."""
         self._log.info("shovel_ended", vhost=vhost, shovel=name)
 
+    def cluster_connected(self, address: str, server: str) -> None:
+        """There is a connection to the cluster."""
+        self._log.info("cluster_connected", address=address, server=server)
+
+    def cluster_lost(self, reason: str) -> None:
+        """There is none any more, or could not be made."""
+        self._log.warning("cluster_lost", reason=reason)
+
+    def record_unreadable(self, vhost: str, queue: str, sequence: int, reason: str) -> None:
+        """A message in a queue's stream is left out."""
+        self._log.error(
+            "record_unreadable", vhost=vhost, queue=queue, sequence=sequence, reason=reason
+        )
+
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used."""
         self._log.error("definition_unusable", kind=kind, key=key, reason=reason)

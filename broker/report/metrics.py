@@ -81,9 +81,11 @@ class NodeMetrics:
     dead_lettered_rejected: int = 0
     dead_lettered_expired: int = 0
     dead_lettered_maxlen: int = 0
+    dead_lettered_delivery_limit: int = 0
     dropped_rejected: int = 0
     dropped_expired: int = 0
     dropped_maxlen: int = 0
+    dropped_delivery_limit: int = 0
     connections_opened: int = 0
     connections_closed: int = 0
     channels_opened: int = 0

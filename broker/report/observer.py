@@ -76,6 +76,15 @@ class Observer(Protocol):
     def shovel_ended(self, vhost: str, name: str) -> None:
         """A shovel has moved what it was to move, and is gone."""
 
+    def cluster_connected(self, address: str, server: str) -> None:
+        """There is a connection to the cluster that keeps replicated queues."""
+
+    def cluster_lost(self, reason: str) -> None:
+        """There is none any more, or could not be made; the node goes on trying."""
+
+    def record_unreadable(self, vhost: str, queue: str, sequence: int, reason: str) -> None:
+        """A message in a queue's stream is none of ours; it is left out."""
+
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used and was left alone."""
 

@@ -263,7 +263,7 @@ class Session:
         self._has_failed = True
         self._unread.clear()
         if self.wire is not None:
-            for reason in ("alarm", "backlog", "held"):
+            for reason in ("alarm", "backlog", "cluster", "held"):
                 self.wire.resume_reading(reason)
         self.connection.close_with(error)
         self.scheduler.output_dirty(self)

@@ -31,6 +31,7 @@ from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, Exc
 from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules import settings as queue_settings
+from burrowmq.broker.queue.rules.quorum import is_quorum, validate_quorum
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
@@ -78,6 +79,8 @@ class VhostOptions:
 
     default_queue_version: int = 2
     default_queue_type: str = ""
+    has_cluster: bool = False
+    """Whether there may be quorum queues."""
 
 
 class Vhost:
@@ -323,7 +326,10 @@ class Vhost:
         Raises: PreconditionFailed for bad arguments, or when the vhost has as many queues as it may.
         """
         name = declaration.name
-        queue_settings.validate(declaration.arguments, name, self.name)
+        if self.options.has_cluster and is_quorum(declaration):
+            validate_quorum(declaration, self.name)
+        else:
+            queue_settings.validate(declaration.arguments, name, self.name)
         limit = self.limits.get("max-queues", -1)
         if 0 <= limit <= len(self.queues):
             raise PreconditionFailed(

@@ -275,12 +275,6 @@ def test_no_dead_module() -> None:
     started = {
         "burrowmq.broker.__main__",
         "burrowmq.cli.__main__",
-        # What bench.jetstream and the tests stand on; no queue type does yet (ADR 30).
-        "burrowmq.cluster.intake",
-        "burrowmq.cluster.link",
-        "burrowmq.cluster.questions",
-        "burrowmq.cluster.record",
-        "burrowmq.cluster.window",
         "burrowmq.config.example",
         "burrowmq.embedded.plugin",  # an entry point of pytest
         "burrowmq.management.download.rabbitmqadmin",  # where it was downloaded to

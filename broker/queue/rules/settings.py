@@ -110,7 +110,8 @@ def _integer(value: FieldValue, arguments: FieldTable) -> str | None:
     return f'"expected integer, got {table.type_name(value)}"'
 
 
-def _not_negative(value: FieldValue, arguments: FieldTable) -> str | None:
+def not_negative(value: FieldValue, arguments: FieldTable) -> str | None:
+    """What is wrong with a value that is to be a number, and not below zero; None when nothing is."""
     wrong = _integer(value, arguments)
     if wrong is None and isinstance(value, int) and value < 0:
         return f"{{value_negative,{value}}}"
@@ -118,7 +119,7 @@ def _not_negative(value: FieldValue, arguments: FieldTable) -> str | None:
 
 
 def _milliseconds(value: FieldValue, arguments: FieldTable) -> str | None:
-    wrong = _not_negative(value, arguments)
+    wrong = not_negative(value, arguments)
     if wrong is None and isinstance(value, int) and value > EXPIRY_MAX_MS:
         return f"{{value_too_large,{value}}}"
     return wrong
@@ -131,7 +132,7 @@ def _expires(value: FieldValue, arguments: FieldTable) -> str | None:
 
 
 def _priority(value: FieldValue, arguments: FieldTable) -> str | None:
-    wrong = _not_negative(value, arguments)
+    wrong = not_negative(value, arguments)
     if wrong is None and isinstance(value, int) and value > PRIORITY_MAX:
         return f"{{max_value_exceeded,{value}}}"
     return wrong
@@ -158,7 +159,7 @@ def _queue_mode(value: FieldValue, arguments: FieldTable) -> str | None:
 
 
 def _queue_version(value: FieldValue, arguments: FieldTable) -> str | None:
-    wrong = _not_negative(value, arguments)
+    wrong = not_negative(value, arguments)
     if wrong is None and isinstance(value, int) and value not in QUEUE_VERSIONS:
         return f"\"unsupported queue version '{value}'\""
     return wrong
@@ -184,8 +185,8 @@ _CHECKS: Final[dict[str, Check]] = {
     "x-expires": _expires,
     "x-message-ttl": _milliseconds,
     "x-dead-letter-routing-key": _dead_letter_routing_key,
-    "x-max-length": _not_negative,
-    "x-max-length-bytes": _not_negative,
+    "x-max-length": not_negative,
+    "x-max-length-bytes": not_negative,
     "x-max-priority": _priority,
     "x-overflow": _overflow,
     "x-queue-mode": _queue_mode,
@@ -221,16 +222,21 @@ def validate(arguments: FieldTable, queue: str, vhost: str) -> None:
         return
     where = describe("queue", queue, vhost)
     dead_letter_exchange(arguments, queue, vhost)
-    for key, check in _CHECKS.items():
-        if key in arguments:
-            wrong = check(arguments[key], arguments)
-            if wrong is not None:
-                raise PreconditionFailed(f"invalid arg '{key}' for {where}: {wrong}")
+    check_arguments(arguments, where)
     for key in FOREIGN_KEYS:
         if key in arguments:
             raise PreconditionFailed(
                 f"invalid arg '{key}' for {where} of queue type rabbit_classic_queue"
             )
+
+
+def check_arguments(arguments: FieldTable, where: str) -> None:
+    """Refuse values that no queue may have. Raises: PreconditionFailed."""
+    for key, check in _CHECKS.items():
+        if key in arguments:
+            wrong = check(arguments[key], arguments)
+            if wrong is not None:
+                raise PreconditionFailed(f"invalid arg '{key}' for {where}: {wrong}")
 
 
 def check_equivalent(current: FieldTable, received: FieldTable, queue: str, vhost: str) -> None:

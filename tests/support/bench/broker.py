@@ -19,6 +19,8 @@ from burrowmq.broker.definitions import restore as definitions
 from burrowmq.broker.definitions.parameters import Parameters
 from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.machine.alarms import Alarms
+from burrowmq.broker.node.replication import ALONE as NO_REPLICATION
+from burrowmq.broker.node.replication import NodeReplication
 from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.invariants import verify
@@ -33,6 +35,7 @@ from burrowmq.broker.turn.clock import Pumpable
 from burrowmq.broker.turn.manual_scheduler import make_scheduler
 from burrowmq.broker.vhost.invariants import verify as verify_routes
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.config.cluster import ALONE, ClusterConfig
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.store import StoreConfig
 from burrowmq.protocol.connection.server import ProtocolOptions, ServerConnection
@@ -58,6 +61,8 @@ class BrokerBench:
         answers_later: bool = False,
         connection_max: int | None = None,
         is_verified: bool = True,
+        cluster: ClusterConfig = ALONE,
+        replication: NodeReplication = NO_REPLICATION,
         **limits: Any,
     ) -> None:
         self.loop = ManualLoop()
@@ -77,7 +82,10 @@ class BrokerBench:
         self.vhosts: dict[str, Vhost] = {}
         self.vhosts_made: list[str] = []
         config = NodeConfig(
-            node_name="rabbit@test", data_dir="", store=StoreConfig(default_mode=default_mode)
+            node_name="rabbit@test",
+            data_dir="",
+            store=StoreConfig(default_mode=default_mode),
+            cluster=cluster,
         )
         self._factory = VhostFactory(
             config,
@@ -86,6 +94,7 @@ class BrokerBench:
             self.metrics,
             self.entropy,
             cast("Any", self.observer),
+            replication=replication,
         )
         self.sessions: set[Session] = set()
         self.alarms = Alarms(cast("Any", self.observer), self._on_alarm)
@@ -161,8 +170,9 @@ class BrokerBench:
     def _verify(self, touched: Sequence[Pumpable]) -> None:
         """Check every queue at each turn's end, deleted ones that were touched too."""
         queues = {queue for vhost in self.vhosts.values() for queue in vhost.queues.values()}
-        for queue in queues.union(each for each in touched if isinstance(each, Queue)):
-            verify(queue)
+        for queue in (*queues, *touched):
+            if isinstance(queue, Queue):
+                verify(queue)
         for vhost in self.vhosts.values():
             verify_routes(vhost)
 

@@ -1,0 +1,112 @@
+"""The node's replicated queues, which are loaded only where `cluster.urls` names servers.
+
+Without it nothing of `cluster` or `broker.replicated` is imported, and quorum queues are refused as ever. State owned:
+the one connection to the cluster. Made by `broker.node.running`; `broker.node.vhost_factory` asks it for queues.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from burrowmq.broker.product import VERSION
+from burrowmq.config.cluster import ClusterConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from burrowmq.broker.queue.context import QueueContext
+    from burrowmq.broker.queue.port import QueuePort
+    from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+    from burrowmq.broker.replicated.front_end import FrontEnd
+    from burrowmq.broker.report.observer import Observer
+    from burrowmq.broker.turn.clock import Entropy, Scheduler
+
+
+class NodeReplication:
+    """What makes quorum queues, where there is a cluster."""
+
+    def __init__(self, config: ClusterConfig, connect: Callable[[], FrontEnd] | None) -> None:
+        self._config = config
+        self._connect = connect
+        self._front_end: FrontEnd | None = None
+
+    @property
+    def front_end(self) -> FrontEnd | None:
+        """The connection to it; None without one."""
+        return self._front_end
+
+    def make_queue(
+        self, declaration: QueueDeclaration, settings: Settings, context: QueueContext
+    ) -> QueuePort:
+        """A quorum queue. Raises: ValueError without a cluster."""
+        if self._connect is None:
+            raise ValueError("a quorum queue needs cluster.urls")
+        from burrowmq.broker.replicated.queue import ReplicatedQueue  # noqa: PLC0415 - see above
+
+        arguments = declaration.arguments
+        replicas = arguments.get("x-quorum-initial-group-size", self._config.replicas)
+        limit = arguments.get("x-delivery-limit")
+        assert isinstance(replicas, int), "validated"
+        return ReplicatedQueue(
+            declaration,
+            settings,
+            context,
+            self._connection(),
+            replicas=replicas,
+            delivery_limit=limit if isinstance(limit, int) else None,
+        )
+
+    def _connection(self) -> FrontEnd:
+        assert self._connect is not None, "the caller has looked"
+        if self._front_end is None:
+            self._front_end = self._connect()
+        return self._front_end
+
+    def start(self) -> None:
+        """Connect, and stay connected."""
+        if self._connect is not None:
+            self._connection().start()
+
+    async def stop(self) -> None:
+        """Tell the cluster what is known by now, and let go of it."""
+        if self._front_end is not None:
+            await self._front_end.stop()
+
+    def abandon(self) -> None:
+        """End as if the process were killed."""
+        if self._front_end is not None:
+            self._front_end.abandon()
+
+
+def replication(
+    config: ClusterConfig,
+    node_name: str,
+    scheduler: Scheduler,
+    entropy: Entropy,
+    observer: Observer,
+    on_crowded: Callable[[bool], None],
+) -> NodeReplication:
+    """That of a node with this configuration."""
+    urls = config.urls
+    if not urls:
+        return ALONE
+
+    def connect() -> FrontEnd:
+        from burrowmq.broker.replicated.front_end import FrontEnd, servers  # noqa: PLC0415
+
+        where = servers(urls, config.user, config.password)
+        return FrontEnd(
+            where,
+            scheduler,
+            entropy,
+            observer,
+            name=node_name,
+            version=VERSION,
+            on_crowded=on_crowded,
+        )
+
+    return NodeReplication(config, connect)
+
+
+ALONE: Final = NodeReplication(ClusterConfig(), None)
+"""That of a node without a cluster, which owns nothing."""

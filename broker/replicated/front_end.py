@@ -1,0 +1,276 @@
+"""A node's connection to the cluster, shared by all its replicated queues.
+
+    queue, stream                       FrontEnd                    a server
+    ask(request, then)          ---->   write          ----------->
+    on_answers / on_messages    <----   received       <-----------  all of one read, by subscription
+    returned, lost              <----   opened, lost
+
+Each member (a queue) has subscriptions of its own, by whose numbers what comes is told apart. A message that comes for
+a subscription that has ended goes back to the stream at once.
+
+State owned: the link, the questions, who has which subscription. Never keeps what could not be written: members know
+what they have to send again. Everything is called from the loop.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, Protocol, TypeAlias
+
+from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.turn.clock import Entropy, Scheduler
+from burrowmq.cluster.api import (
+    NAK,
+    STREAM_NOT_FOUND,
+    Document,
+    Refusal,
+    Request,
+    delete_stream,
+)
+from burrowmq.cluster.link import Link, Server, server
+from burrowmq.cluster.questions import LINK_LOST, Questions
+from burrowmq.cluster.wire import Delivered, Greeting, encode_publish
+
+TOKEN_OCTETS: Final = 12
+EXPIRE_S: Final = 1.0
+"""Between two looks at requests that nobody answers."""
+AGAIN_S: Final = 1.0
+_ANSWERS_SID: Final = 1
+_ACK_PREFIX: Final = b"$JS.ACK."
+
+Handler: TypeAlias = Callable[[list[Delivered]], None]
+_sid = attrgetter("sid")
+
+
+class Member(Protocol):
+    """A queue, as the front-end sees it."""
+
+    def cluster_opened(self) -> None:
+        """There is a connection again."""
+        ...
+
+    def cluster_lost(self) -> None:
+        """It broke: nothing that was asked for will come."""
+        ...
+
+    def cluster_drained(self) -> None:
+        """What was written has been taken."""
+        ...
+
+    def cluster_closing(self) -> None:
+        """The node stops: what is still to be said is said now."""
+        ...
+
+
+def servers(urls: Sequence[str], user: str | None, password: str | None) -> list[Server]:
+    """Where to connect, and as whom."""
+    return [replace(server(url), user=user, password=password) for url in urls]
+
+
+class FrontEnd:
+    """That of one node, from its start to its stop."""
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        scheduler: Scheduler,
+        entropy: Entropy,
+        observer: Observer,
+        *,
+        name: str,
+        version: str,
+        on_crowded: Callable[[bool], None],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self.observer = observer
+        self._on_crowded = on_crowded
+        self._crowded: set[Member] = set()
+        self._is_stopping = False
+        token = entropy.token(TOKEN_OCTETS).hex().encode()
+        self.token = token
+        """Like that of no other front-end, and of no earlier life of this one."""
+        self._inbox = b"_INBOX.%b" % token
+        self._questions = Questions(b"%b.a" % self._inbox)
+        self._link = Link(servers, self, name=name, version=version, tls=tls)
+        self._link.subscribe(b"%b.a.*" % self._inbox, _ANSWERS_SID)
+        self._handlers: dict[int, Handler] = {_ANSWERS_SID: self._on_answers}
+        self._last_sid = _ANSWERS_SID
+        self._members: dict[Member, None] = {}
+        self._doomed: dict[str, list[Callable[[str], None]]] = {}
+        self._is_expiring = False
+        self._was_lost = False
+        self.payload_max = 0
+        """Octets that the server takes as one message; 0 before anything is known."""
+
+    # -- the node's side ----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Connect, and stay connected."""
+        self._link.start()
+
+    async def stop(self) -> None:
+        """Let go of the servers, after what members have to say. What is not acknowledged is delivered again."""
+        self._is_stopping = True
+        for member in list(self._members):
+            member.cluster_closing()
+        await self._link.close()
+
+    def abandon(self) -> None:
+        """The same at once, without a word."""
+        self._link.abandon()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._link.is_open
+
+    @property
+    def server_label(self) -> str:
+        """To which server; "" without a connection."""
+        return self._link.server_label
+
+    # -- members' side ------------------------------------------------------------------------------------------
+
+    def join(self, member: Member) -> None:
+        """Be told of the connection."""
+        self._members[member] = None
+        if self._link.is_open:
+            member.cluster_opened()
+
+    def leave(self, member: Member) -> None:
+        """Be told no more."""
+        self.crowd(member, is_crowded=False)
+        self._members.pop(member, None)
+
+    def subscribe(self, handler: Handler) -> tuple[int, bytes]:
+        """(number of the subscription, its inbox): what comes to subjects below goes to `handler`, a read at a time."""
+        self._last_sid += 1
+        sid = self._last_sid
+        inbox = b"%b.%d" % (self._inbox, sid)
+        self._handlers[sid] = handler
+        self._link.subscribe(b"%b.>" % inbox, sid)
+        return sid, inbox
+
+    def unsubscribe(self, sid: int) -> None:
+        """Have it no longer; requests that are open below it end."""
+        self._handlers.pop(sid, None)
+        self._link.unsubscribe(sid)
+
+    def ask(self, request: Request, then: Callable[[Document | Refusal], None]) -> None:
+        """Send a request; `then` is called once, with the answer or a refusal of our own."""
+        if not self._link.is_open:
+            # Not within the call: who asks may be in the middle of something.
+            self._scheduler.call_later(0.0, lambda: then(LINK_LOST))
+            return
+        self._link.write(self._questions.ask(request, then, self.now_ms()))
+        if not self._is_expiring:
+            self._is_expiring = True
+            self._scheduler.call_later(EXPIRE_S, self._expire)
+
+    def crowd(self, member: Member, *, is_crowded: bool) -> None:
+        """A queue is given more than the cluster takes, or no longer."""
+        before = bool(self._crowded)
+        if is_crowded:
+            self._crowded.add(member)
+        else:
+            self._crowded.discard(member)
+        if bool(self._crowded) != before:
+            self._on_crowded(is_crowded)
+
+    def doom(self, stream: str) -> None:
+        """Delete a stream whose queue is gone: now, or as soon as the cluster answers."""
+        self._doomed[stream] = []
+        self._delete(stream)
+
+    def when_gone(self, stream: str, then: Callable[[str], None]) -> None:
+        """Call `then` when an earlier queue's stream of this name is deleted, at once if there is none.
+
+        It is told why that could not be done yet, or "".
+        """
+        waiting = self._doomed.get(stream)
+        if waiting is None:
+            then("")
+        else:
+            waiting.append(then)
+
+    def _delete(self, stream: str) -> None:
+        def on_answer(found: Document | Refusal) -> None:
+            reason = ""
+            if isinstance(found, Refusal) and found.error != STREAM_NOT_FOUND:
+                reason = found.text
+                self._scheduler.call_later(AGAIN_S, lambda: self._delete(stream))
+            waiting = self._doomed.pop(stream)
+            if reason:
+                self._doomed[stream] = []
+            for then in waiting:
+                then(reason)
+
+        self.ask(delete_stream(stream), on_answer)
+
+    def write(self, data: bytes) -> None:
+        """Send, if there is a connection."""
+        self._link.write(data)
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether the server takes less than is written."""
+        return self._link.is_congested
+
+    def now_ms(self) -> float:
+        """Milliseconds that never go back."""
+        return self._scheduler.monotonic() * 1000.0
+
+    def _expire(self) -> None:
+        self._questions.expire(self.now_ms())
+        self._is_expiring = self._questions.is_waiting
+        if self._is_expiring:
+            self._scheduler.call_later(EXPIRE_S, self._expire)
+
+    # -- the link's side ----------------------------------------------------------------------------------------
+
+    def opened(self, info: Greeting) -> None:
+        """There is a connection."""
+        self.payload_max = info.max_payload
+        self._was_lost = False
+        self.observer.cluster_connected(self._link.server_label, info.server_name)
+        for member in list(self._members):
+            member.cluster_opened()
+        self._scheduler.touch()
+
+    def received(self, deliveries: list[Delivered]) -> None:
+        """What one read has brought."""
+        for sid, group in groupby(deliveries, _sid):
+            handler = self._handlers.get(sid)
+            if handler is not None:
+                handler(list(group))
+            else:
+                self._give_back(list(group))
+        self._scheduler.touch()
+
+    def _on_answers(self, deliveries: list[Delivered]) -> None:
+        for delivered in deliveries:
+            self._questions.answered(delivered)
+
+    def _give_back(self, deliveries: list[Delivered]) -> None:
+        replies = [each.reply for each in deliveries if each.reply.startswith(_ACK_PREFIX)]
+        self._link.write(b"".join([encode_publish(reply, NAK) for reply in replies]))
+
+    def drained(self) -> None:
+        """What was written has been taken."""
+        for member in list(self._members):
+            member.cluster_drained()
+
+    def lost(self, reason: str) -> None:
+        """It broke, or could not be made."""
+        if not self._was_lost and not self._is_stopping:
+            self._was_lost = True
+            self.observer.cluster_lost(reason)
+        self._questions.lost()
+        for member in list(self._members):
+            member.cluster_lost()
+        self._scheduler.touch()

@@ -1,0 +1,453 @@
+"""A quorum queue: a work-queue stream of JetStream, seen from one front-end.
+
+What is published goes into the stream in bursts (`cluster.window`); a ticket says when a majority has it. While
+somebody consumes, messages are pulled ahead of the consumers' credit onto the `shelf`, from which they are dealt as a
+classic queue deals its own. An ack or a reject lets go of a message in the stream; what is given back is delivered
+again from here while there are consumers, else by whichever front-end has some. What a front-end that dies has held
+comes back after the server's patience (10 s).
+
+Dead letters are republished before their originals are acknowledged, and not waited for (at most once, RabbitMQ's
+default).
+
+State owned: consumers, counts, what is asked for and what is to be sent. Everything is said at once and done at the end
+of a turn (`pump`), or when `_due` says; nothing is awaited. Implements `broker.queue.port.QueuePort`.
+
+Source: RabbitMQ's rabbit_quorum_queue, rabbit_fifo; what differs is in docs/quorum-queues.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from burrowmq.broker.queue.context import QueueContext
+from burrowmq.broker.queue.counts import Counts
+from burrowmq.broker.queue.origin import Origin
+from burrowmq.broker.queue.outcome import ACCEPTED, Outcome, Rejected
+from burrowmq.broker.queue.rules.dead_letter import DeadLetters
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.queue.run import LOGGED
+from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
+from burrowmq.broker.queue.serve.getters import Getter
+from burrowmq.broker.queue.serve.rate import ConsumptionRate
+from burrowmq.broker.queue.serve.serving import Dealing
+from burrowmq.broker.replicated.front_end import FrontEnd
+from burrowmq.broker.replicated.intake import Intake
+from burrowmq.broker.replicated.shelf import Shelf
+from burrowmq.broker.replicated.stream import QueueStream, stream_name
+from burrowmq.broker.report.metrics import QueueMetrics
+from burrowmq.broker.turn.clock import Timer
+from burrowmq.cluster.api import StreamSettings
+from burrowmq.cluster.record import pack
+from burrowmq.cluster.window import Window
+from burrowmq.cluster.wire import Delivered
+from burrowmq.protocol.codec import Message
+from burrowmq.protocol.errors import AmqpError, NotFound
+
+OBJECTS_BYTES: Final = 4096
+"""What the parts of a queue weigh without any message, roughly."""
+LOOK_MS: Final = 5_000.0
+"""Between two looks at what other front-ends have done to the stream, while something happens here."""
+UNSERVED_MS: Final = 100.0
+"""Between two looks at what has waited for too long, while nothing can be sent."""
+
+
+class ReplicatedQueue:
+    """One quorum queue. Built by `broker.node.replication`."""
+
+    kind = "quorum"
+    is_dormant = False
+    is_asleep = False
+    durable = True
+    auto_delete = False
+    exclusive_owner: object | None = None
+
+    def __init__(
+        self,
+        declaration: QueueDeclaration,
+        settings: Settings,
+        context: QueueContext,
+        front_end: FrontEnd,
+        *,
+        replicas: int,
+        delivery_limit: int | None,
+    ) -> None:
+        self.name = declaration.name
+        self.arguments = declaration.arguments
+        self.settings = settings
+        self.is_dirty = False
+        self.is_deleted = False
+        self.made_ms = context.scheduler.wall_ms()
+        self._context = context
+        self._scheduler = context.scheduler
+        self._front_end = front_end
+        self._delivery_limit = delivery_limit
+        self.counts = Counts(context.metrics)
+        self.consumers = Consumers(context.scheduler)
+        self._after_pump: list[Callable[[], None]] = []
+        self._timer: Timer | None = None
+        self._timer_ms = 0.0
+        self._is_crowding = False
+        self._looked_ms = front_end.now_ms()
+        self._message_count = 0  # in the stream, as far as this front-end knows
+        self._make_parts(context, settings, replicas)
+        front_end.join(self)
+
+    def _make_parts(self, context: QueueContext, settings: Settings, replicas: int) -> None:
+        front_end, scheduler = self._front_end, context.scheduler
+        name = stream_name(context.vhost_name, self.name)
+        self._stream = QueueStream(
+            stream_settings(name, self.name, context.vhost_name, settings, replicas),
+            front_end,
+            scheduler,
+            self._on_counted,
+        )
+        self._answers_sid, inbox = front_end.subscribe(self._on_answers)
+        self._window = Window(name.encode(), b"%b.%b" % (front_end.token, inbox), inbox)
+        self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
+        self.dead_letters.apply(settings)
+        self._shelf = Shelf(self._on_forgotten)
+        self._intake = Intake(
+            name,
+            front_end,
+            self._shelf,
+            self.consumers,
+            is_ahead=self._delivery_limit is None,
+            changed=self._changed,
+            on_unreadable=self._on_unreadable,
+        )
+        self._origin = Origin(
+            self.name,
+            self._shelf,
+            self.counts,
+            self.consumers.leavers,
+            dead_letter=self.dead_letters.send,
+            on_return=self._on_return,
+            changed=self._changed,
+        )
+        self._origin.allow(settings.consumer_timeout_ms)
+        self._dealing = Dealing(
+            [self._origin],
+            self.consumers,
+            self.counts,
+            ConsumptionRate(scheduler),
+            scheduler,
+            head=self._head,
+            load=_never,
+            changed=self._changed,
+        )
+
+    def _changed(self) -> None:
+        self._scheduler.queue_dirty(self)
+
+    # -- what is there --------------------------------------------------------------------------------------------
+
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host in which it is."""
+        return self._context.vhost_name
+
+    @property
+    def ready_count(self) -> int:
+        """Messages ready for delivery, here or at another front-end."""
+        return max(0, self._message_count - self.counts.unacked_count)
+
+    @property
+    def ready_bytes(self) -> int:
+        """Octets of them, with what the stream adds to each."""
+        return max(0, self._stream.byte_count - self.counts.unacked_bytes)
+
+    @property
+    def unacked_count(self) -> int:
+        """Messages that this front-end has handed out."""
+        return self.counts.unacked_count
+
+    @property
+    def unacked_bytes(self) -> int:
+        """Body bytes of them."""
+        return self.counts.unacked_bytes
+
+    @property
+    def persistent_count(self) -> int:
+        """All are."""
+        return self.ready_count + self.counts.unacked_count
+
+    @property
+    def persistent_bytes(self) -> int:
+        """Bytes of them."""
+        return self.ready_bytes + self.counts.unacked_bytes
+
+    @property
+    def ram_ready_count(self) -> int:
+        """Messages that were pulled."""
+        return self._shelf.count
+
+    @property
+    def ram_ready_bytes(self) -> int:
+        """Body bytes of them."""
+        return self._shelf.size
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that its objects take here."""
+        return OBJECTS_BYTES + self._shelf.size
+
+    @property
+    def consumer_count(self) -> int:
+        """Those of this front-end."""
+        return len(self.consumers)
+
+    @property
+    def metrics(self) -> QueueMetrics:
+        """What has happened so far, here."""
+        return self.counts.metrics
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether there may be messages that nobody gets, since the cluster does not answer."""
+        return not self.is_deleted and self._intake.is_unanswered
+
+    def ask(self, then: Callable[[AmqpError | None], None]) -> None:
+        """Learn from the cluster how many messages there are."""
+        self._stream.ask(lambda reason: then(self._inaccessible(reason) if reason else None))
+
+    def _inaccessible(self, reason: str) -> NotFound:
+        return NotFound(
+            f"queue '{self.name}' in vhost '{self.vhost_name}' is inaccessible: {reason}"
+        )
+
+    def _on_counted(self) -> None:
+        self._message_count = max(0, self._stream.message_count - self._intake.ack_count)
+        self._changed()
+
+    # -- publishing -----------------------------------------------------------------------------------------------
+
+    def publish(self, messages: list[Message], flags: int, size: int) -> Outcome:
+        """Take a run; its ticket says when a majority has it."""
+        if self.is_deleted:
+            return ACCEPTED
+        self.counts.published(len(messages))
+        window, now_ms = self._window, self._front_end.now_ms()
+        if window.is_full:
+            if window.is_stalled(now_ms):
+                return Rejected(list(range(len(messages))), is_pending=False)
+            self._is_crowding = True
+            self._front_end.crowd(self, is_crowded=True)
+        if self._front_end.payload_max:
+            window.payload_max = self._front_end.payload_max
+        ticket = window.add([pack(message) for message in messages], now_ms)
+        self._changed()
+        return ticket
+
+    take = publish
+
+    def _on_answers(self, deliveries: list[Delivered]) -> None:
+        now_ms = self._front_end.now_ms()
+        for delivered in deliveries:
+            self._window.answered(delivered, now_ms)
+        self._tell_done()
+        self._changed()
+
+    def _tell_done(self) -> None:
+        for ticket in self._window.take_done():
+            self._message_count += ticket.count - len(ticket.refused)
+            if ticket.on_done is not None:
+                ticket.on_done()
+
+    # -- the end of a turn ----------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Serve who waits, and send what is to be sent."""
+        if self.is_deleted:
+            return
+        self._bury_beyond_limit()
+        self._intake.serve_getters(self._origin)
+        if self.consumers.leavers:
+            self.consumers.hand_over()
+        self._dealing.serve()
+        self._send()
+        waiting, self._after_pump = self._after_pump, []
+        for callback in waiting:
+            callback()
+
+    def _head(self) -> Shelf | None:
+        return self._shelf if self._shelf.count else None
+
+    def _send(self) -> None:
+        front_end, now_ms = self._front_end, self._front_end.now_ms()
+        is_served = front_end.is_open and not front_end.is_congested and self._stream.is_ready
+        if is_served:
+            front_end.write(self._window.poll(now_ms))
+            self._intake.send(now_ms)
+        else:
+            self._window.expire(now_ms)
+            self._intake.expire(now_ms)
+        self._tell_done()
+        if self._is_crowding and (not self._window.is_full or self._window.is_stalled(now_ms)):
+            self._is_crowding = False
+            front_end.crowd(self, is_crowded=False)
+        if is_served and now_ms - self._looked_ms >= LOOK_MS:
+            self._looked_ms = now_ms
+            self._stream.refresh()
+        due = [each for each in (self._window.due_ms(), self._intake.due_ms()) if each is not None]
+        if due:
+            self._wake_at(max(min(due), now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
+
+    def _wake_at(self, due_ms: float, now_ms: float) -> None:
+        if self._timer is not None:
+            if self._timer_ms <= due_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = due_ms
+        self._timer = self._scheduler.call_later((due_ms - now_ms) / 1000.0, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if not self.is_deleted:
+            self._changed()
+
+    # -- consuming ------------------------------------------------------------------------------------------------
+
+    def _on_forgotten(self, replies: list[bytes]) -> None:
+        self._message_count = max(0, self._message_count - len(replies))
+        self._intake.acknowledge(replies)
+        self._changed()
+
+    def _on_return(self) -> None:
+        self._changed()
+
+    def _bury_beyond_limit(self) -> None:
+        """Dead-letter, or drop, what was delivered more often than it may be."""
+        if self._delivery_limit is None:
+            return
+        seqs, messages = self._shelf.take_beyond(self._delivery_limit)
+        if seqs:
+            self.dead_letters.send("delivery_limit", messages)
+            self._shelf.forget(seqs, messages, LOGGED)
+
+    def get(self, getter: Getter) -> None:
+        """Take one message for basic.get; answers in a later turn."""
+        self._intake.get(getter)
+        self._intake.serve_getters(self._origin)
+        self._changed()
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Register; messages are pulled from the end of this turn on."""
+        self.consumers.add(consumer)
+        self._changed()
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Forget a consumer; what was pulled for the last one goes back to the stream."""
+        if not self.consumers.remove(consumer) or self.is_deleted:
+            return
+        if consumer in self.consumers.leavers:
+            self._scheduler.call_later(HANDOVER_S, lambda: self._stop_waiting(consumer))
+        self._changed()
+
+    def _stop_waiting(self, leaver: Consumer) -> None:
+        self.consumers.stop_waiting(leaver)
+        if not self.is_deleted:
+            self._changed()
+
+    def consumer_unblocked(self, consumer: Consumer) -> None:
+        """Credit came back."""
+        if self.consumers.unblock(consumer):
+            self._changed()
+
+    def owes(self, consumer: Consumer) -> bool:
+        """Nothing that a cancel has to wait for: what was pulled goes back."""
+        return False
+
+    def after_pump(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once, at the end of the next pump or of the queue."""
+        self._after_pump.append(callback)
+        self._changed()
+
+    def _on_unreadable(self, sequence: int, reason: str) -> None:
+        self._front_end.observer.record_unreadable(self.vhost_name, self.name, sequence, reason)
+
+    # -- the connection -------------------------------------------------------------------------------------------
+
+    def cluster_opened(self) -> None:
+        """See that the stream is there, and go on."""
+        self._stream.make()
+        self._changed()
+
+    def cluster_lost(self) -> None:
+        """What is in flight is sent again; what was pulled stays, and may be delivered elsewhere meanwhile."""
+        self._window.lost(self._front_end.now_ms())
+        self._intake.lost()
+        self._changed()
+
+    def cluster_drained(self) -> None:
+        """What was written has been taken."""
+        self._changed()
+
+    def cluster_closing(self) -> None:
+        """Say what is acknowledged, and give back what is here."""
+        self._intake.close()
+
+    # -- its life -------------------------------------------------------------------------------------------------
+
+    def change_settings(self, settings: Settings) -> None:
+        """Put new effective settings in force, as far as they concern what is done here."""
+        self.settings = settings
+        self.dead_letters.apply(settings)
+        self._origin.allow(settings.consumer_timeout_ms)
+
+    def touch(self) -> None:
+        """It has no lease."""
+
+    def purge(self) -> int:
+        """Drop every message, those that are handed out included; returns how many were ready."""
+        count = self.ready_count
+        self._shelf.clear()
+        self._message_count = self.counts.unacked_count
+        self._stream.purge()
+        return count
+
+    def release(self, then: Callable[[AmqpError | None], None]) -> None:
+        """Delete the stream, before the queue is."""
+        self._stream.release(lambda reason: then(self._inaccessible(reason) if reason else None))
+
+    def delete(self) -> None:
+        """End: cancel consumers, let go of the stream."""
+        self.is_deleted = True
+        self._context.metrics.queues_deleted += 1
+        self._origin.end()
+        self.dead_letters.end()
+        for consumer in list(self.consumers):
+            self.consumers.remove(consumer)
+            consumer.channel.consumer_cancelled(consumer)
+        self._window.give_up("the queue is deleted")
+        self._tell_done()
+        self._intake.end()
+        self._stream.end()
+        self._front_end.unsubscribe(self._answers_sid)
+        self._front_end.leave(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        waiting, self._after_pump = self._after_pump, []
+        for callback in waiting:
+            callback()
+
+
+def _never(_: Shelf, __: int) -> bool:
+    return False
+
+
+def stream_settings(
+    name: str, queue: str, vhost: str, settings: Settings, replicas: int
+) -> StreamSettings:
+    """The stream of a queue: full, it refuses what is new."""
+    length = size = None
+    if settings.overflow == "reject-publish":
+        length, size = settings.max_length, settings.max_length_bytes
+    return StreamSettings(
+        name=name,
+        subjects=(name,),
+        replicas=replicas,
+        messages_max=-1 if length is None else length,
+        bytes_max=-1 if size is None else size,
+        metadata=(("burrowmq_vhost", vhost), ("burrowmq_queue", queue)),
+    )

@@ -1,0 +1,163 @@
+"""Messages of a replicated queue that are at this node: pulled and not handed out, or handed out and not settled.
+
+What has come back, or was delivered before elsewhere, stands in front of what is new, by its place in the stream. Each
+message that is here is known by its sequence number in the stream; the server knows the delivery by the subject to
+which the acknowledgement goes. A message that is here already, and comes again because the server has waited for long
+(the connection was away), is not another one: only that subject is new.
+
+State owned: those messages. Never talks to anybody: what is acknowledged is given to `forgotten`. Implements
+`broker.queue.served.Served`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
+from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.properties import decode, rewrite
+from burrowmq.protocol.table import Long
+
+
+class Shelf:
+    """That of one queue."""
+
+    level = 0
+    has_expiries = False
+    log_id = 0  # nothing of it is in this node's store
+
+    def __init__(self, forgotten: Callable[[list[bytes]], None]) -> None:
+        self._forgotten = forgotten
+        self._fresh: deque[tuple[int, Message]] = deque()
+        self._again: list[tuple[int, Message]] = []  # a heap
+        self._replies: dict[int, bytes] = {}
+        self._counts: dict[int, int] = {}  # how often it was delivered before, where it was
+        self._aged: set[int] = set()
+        self.size = 0
+        """Body bytes of what is ready."""
+
+    @property
+    def count(self) -> int:
+        """Messages that are ready."""
+        return len(self._fresh) + len(self._again)
+
+    @property
+    def held_count(self) -> int:
+        """Messages that the server has given to this node and waits for, the ready ones included."""
+        return len(self._replies)
+
+    # -- in -----------------------------------------------------------------------------------------------------
+
+    def renew(self, sequence: int, reply: bytes) -> bool:
+        """Whether the message is here already; its acknowledgement goes to `reply` from now on."""
+        if sequence not in self._replies:
+            return False
+        self._replies[sequence] = reply
+        return True
+
+    def put(self, sequence: int, reply: bytes, message: Message, before_count: int) -> None:
+        """A message has come that was delivered so often before."""
+        self._replies[sequence] = reply
+        self.size += message.size
+        if before_count:
+            self._counts[sequence] = before_count
+            heappush(self._again, (sequence, message))
+        else:
+            self._fresh.append((sequence, message))
+
+    def count_of(self, sequence: int) -> int:
+        """How often it was delivered before."""
+        return self._counts.get(sequence, 0)
+
+    # -- out ----------------------------------------------------------------------------------------------------
+
+    def live_count(self, now_ms: int, most: int) -> int:
+        """All of them: nothing here expires."""
+        return min(most, self.count)
+
+    def take(self, max_count: int, max_bytes: int) -> DeliveryRun | None:
+        """Remove up to `max_count` messages from the head, all delivered before or all not; at least one."""
+        seqs: list[int] = []
+        messages: list[Message] = []
+        size = 0
+        again, fresh = self._again, self._fresh
+        is_again = bool(again)
+        while (again if is_again else fresh) and len(seqs) < max_count:
+            sequence, message = again[0] if is_again else fresh[0]
+            size += message.size
+            if seqs and size > max_bytes:
+                size -= message.size
+                break
+            if is_again:
+                heappop(again)
+                messages.append(_counted(message, self._counts.get(sequence, 0)))
+            else:
+                fresh.popleft()
+                messages.append(message)
+            seqs.append(sequence)
+        if not seqs:
+            return None
+        self.size -= size
+        return DeliveryRun(seqs, messages, size, LOGGED, is_again)
+
+    # -- back ---------------------------------------------------------------------------------------------------
+
+    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
+        """These are acknowledged. What is no longer here was given back, or purged."""
+        replies, counts = self._replies, self._counts
+        found = [reply for sequence in seqs if (reply := replies.pop(sequence, None)) is not None]
+        if counts:
+            for sequence in seqs:
+                counts.pop(sequence, None)
+        if found:
+            self._forgotten(found)
+
+    def give_back(self, entries: list[Returned], size: int) -> None:
+        """Handed out and ready again. `redelivered` says that a client has seen it."""
+        for sequence, message, _, _, redelivered in entries:
+            if sequence not in self._replies:
+                continue  # it was purged
+            self.size += message.size
+            if redelivered:
+                self._counts[sequence] = self._counts.get(sequence, 0) + 1
+            if sequence in self._counts:
+                heappush(self._again, (sequence, message))
+            else:
+                self._fresh.appendleft((sequence, message))
+
+    def clear(self) -> list[bytes]:
+        """Nothing is ready any more; gives where the server waits for word of those that were."""
+        replies = []
+        for sequence, _ in (*self._again, *self._fresh):
+            replies.append(self._replies.pop(sequence))
+            self._counts.pop(sequence, None)
+        self._again.clear()
+        self._fresh.clear()
+        self.size = 0
+        return replies
+
+    def take_beyond(self, limit: int) -> tuple[list[int], list[Message]]:
+        """Remove what has come back, and was delivered more than `limit` times: (sequence numbers, messages)."""
+        over = [each for each in self._again if self._counts.get(each[0], 0) > limit]
+        if not over:
+            return [], []
+        gone = {sequence for sequence, _ in over}
+        self._again = sorted(each for each in self._again if each[0] not in gone)
+        messages = [message for _, message in over]
+        self.size -= body_bytes(messages)
+        return [sequence for sequence, _ in over], messages
+
+    def grown_old(self) -> list[bytes]:
+        """Where the server has waited for word since this was last asked, or longer."""
+        old = [self._replies[sequence] for sequence in self._aged if sequence in self._replies]
+        self._aged = set(self._replies)
+        return old
+
+
+def _counted(message: Message, before_count: int) -> Message:
+    """The message with RabbitMQ's header that says how often it was delivered before."""
+    properties = decode(message.raw)
+    properties.headers = {**(properties.headers or {}), "x-delivery-count": Long(before_count)}
+    return rewrite(message, properties)

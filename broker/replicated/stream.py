@@ -1,0 +1,216 @@
+"""A replicated queue's stream and consumer: made, asked how many messages they have, purged, deleted.
+
+The stream's name is a digest of the queue's: every front-end that declares the queue, now or after it has lost its
+disk, finds the same messages. Requests are repeated until there is an answer; who waits for one is told after
+`api`'s patience that the cluster does not answer.
+
+State owned: whether stream and consumer are there, what the last answer said, who waits. Called by
+`broker.replicated.queue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Final, Protocol, TypeAlias
+
+from burrowmq.broker.turn.clock import Scheduler
+from burrowmq.cluster import api
+from burrowmq.cluster.api import (
+    ConsumerSettings,
+    Document,
+    Refusal,
+    Request,
+    StreamSettings,
+)
+
+CONSUMER: Final = "q"
+AGAIN_S: Final = 1.0
+_NAME_OCTETS: Final = 15
+
+Waiting: TypeAlias = Callable[[str], None]
+"""Told why there is no answer; "" when there is one."""
+
+
+class Asking(Protocol):
+    """Where requests go."""
+
+    def ask(self, request: Request, then: Callable[[Document | Refusal], None]) -> None:
+        """Send a request; `then` is called once, with the answer or a refusal of our own."""
+        ...
+
+    def when_gone(self, stream: str, then: Callable[[str], None]) -> None:
+        """Call `then` when an earlier queue's stream of this name is deleted, or with why that cannot be done yet."""
+        ...
+
+    def doom(self, stream: str) -> None:
+        """Delete a stream whose queue is gone."""
+        ...
+
+
+def stream_name(vhost: str, queue: str) -> str:
+    """A name without dots or spaces for any two names."""
+    names = f"{len(vhost)} {vhost}{queue}".encode("utf-8", "surrogateescape")
+    return f"Q_{blake2b(names, digest_size=_NAME_OCTETS).hexdigest()}"
+
+
+class QueueStream:
+    """That of one queue; `changed` is called when it has become ready, or the number of messages is known anew."""
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        asking: Asking,
+        scheduler: Scheduler,
+        changed: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._asking = asking
+        self._scheduler = scheduler
+        self._changed = changed
+        self._waiting: list[Waiting] = []
+        self._open_count = 0  # requests that are not answered
+        self._is_over = False
+        self._was_ready = False
+        self._is_released = False
+        self.is_ready = False
+        self.message_count = 0
+        """As of the last answer."""
+        self.byte_count = 0
+
+    @property
+    def name(self) -> str:
+        """What the servers call it."""
+        return self._settings.name
+
+    # -- there --------------------------------------------------------------------------------------------------
+
+    def make(self) -> None:
+        """See that stream and consumer are there: at first, and when a connection was made again."""
+        if not self._is_over and not self._open_count:
+            self._open_count += 1
+            self._asking.when_gone(self.name, self._create)
+
+    def _create(self, reason: str) -> None:
+        if reason:
+            self._on_failed(Refusal(0, 0, reason))
+            return
+        self._asking.ask(api.create_stream(self._settings), self._on_stream)
+
+    def _on_stream(self, found: Document | Refusal) -> None:
+        if (
+            isinstance(found, Refusal) and found.error != api.STREAM_NAME_TAKEN
+        ):  # by the queue's own, as it was declared elsewhere
+            self._on_failed(found)
+            return
+        if not isinstance(found, Refusal):
+            self._note(found)
+        consumer = api.create_consumer(self.name, ConsumerSettings(name=CONSUMER))
+        self._asking.ask(consumer, self._on_consumer)
+
+    def _on_consumer(self, found: Document | Refusal) -> None:
+        if isinstance(found, Refusal):
+            self._on_failed(found)
+            return
+        self._open_count -= 1
+        self.is_ready = self._was_ready = True
+        self._changed()
+        self._look()
+
+    def _on_failed(self, refusal: Refusal) -> None:
+        self._open_count -= 1
+        if not self._is_over:
+            self._scheduler.call_later(AGAIN_S, self._try_again)
+        self._tell(refusal.text)
+
+    def _try_again(self) -> None:
+        if not self.is_ready:
+            self.make()
+
+    # -- how many -----------------------------------------------------------------------------------------------
+
+    def ask(self, then: Waiting) -> None:
+        """Learn how many messages there are, after what was asked for before."""
+        self._waiting.append(then)
+        if self.is_ready:
+            self._look()
+
+    def refresh(self) -> None:
+        """The same for nobody."""
+        if self.is_ready:
+            self._look()
+
+    def _look(self) -> None:
+        if not self._open_count and not self._is_over:
+            self._open_count += 1
+            waiting, self._waiting = self._waiting, []
+            self._asking.ask(
+                api.stream_state(self.name), lambda found: self._on_state(found, waiting)
+            )
+
+    def _on_state(self, found: Document | Refusal, waiting: list[Waiting]) -> None:
+        self._open_count -= 1
+        if isinstance(found, Refusal):
+            if found.error == api.STREAM_NOT_FOUND and not self._is_over:
+                self.is_ready = False
+                self._waiting += waiting
+                self.make()
+                return
+            _tell(waiting, found.text)
+        else:
+            self._note(found)
+            self._changed()
+            _tell(waiting, "")
+        if self._waiting:
+            self._look()
+
+    def _note(self, found: Document) -> None:
+        state = found.get("state")
+        if isinstance(state, dict):
+            self.message_count = int(state.get("messages", 0))
+            self.byte_count = int(state.get("bytes", 0))
+
+    # -- gone ---------------------------------------------------------------------------------------------------
+
+    def purge(self) -> None:
+        """Remove all messages; who asks after that is told when it is done."""
+        self._open_count += 1  # who asks how many there are waits
+        self._asking.ask(api.purge_stream(self.name), self._on_purged)
+
+    def _on_purged(self, found: Document | Refusal) -> None:
+        self._open_count -= 1
+        if isinstance(found, Refusal):
+            self._tell(found.text)
+        else:
+            self._look()
+
+    def release(self, then: Waiting) -> None:
+        """Delete it; `then` is told why that cannot be done."""
+
+        def on_answer(found: Document | Refusal) -> None:
+            if isinstance(found, Refusal) and found.error != api.STREAM_NOT_FOUND:
+                then(found.text)
+                return
+            self._is_over = self._is_released = True
+            then("")
+
+        self._asking.ask(api.delete_stream(self.name), on_answer)
+
+    def end(self) -> None:
+        """The queue is gone; so is the stream, as soon as the cluster answers.
+
+        But for one that was never found there: it may be full of messages, and its declaration has failed.
+        """
+        self._is_over = True
+        if self._was_ready and not self._is_released:
+            self._asking.doom(self.name)
+        self._tell("the queue is deleted")
+
+    def _tell(self, reason: str) -> None:
+        waiting, self._waiting = self._waiting, []
+        _tell(waiting, reason)
+
+
+def _tell(waiting: list[Waiting], reason: str) -> None:
+    for then in waiting:
+        then(reason)

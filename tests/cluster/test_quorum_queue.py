@@ -1,0 +1,221 @@
+"""Quorum queues as pika meets them, on three real servers: used, and when a front-end or a server is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ChannelClosedByBroker
+
+from bench.nats_servers import NatsCluster
+from tests.support.broker_process import BrokerProcess
+from tests.support.patience import patient
+
+QUORUM = {"x-queue-type": "quorum"}
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+
+
+class Nodes:
+    """Front-ends of one cluster."""
+
+    def __init__(self, directory: Path, cluster: NatsCluster) -> None:
+        self.cluster = cluster
+        self._directory = directory
+        self._connections: list[pika.BlockingConnection] = []
+        self.processes: list[BrokerProcess] = []
+
+    def start(self, name: str = "one") -> BrokerProcess:
+        urls = ",".join(server.url for server in self.cluster.servers)
+        process = BrokerProcess(self._directory / name, settings={"cluster.urls": urls})
+        self.processes.append(process)
+        process.start()
+        return process
+
+    def channel(self, process: BrokerProcess) -> BlockingChannel:
+        connection = pika.BlockingConnection(pika.URLParameters(process.url))
+        self._connections.append(connection)
+        return connection.channel()
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+        for connection in self._connections:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, cluster: NatsCluster) -> Iterator[Nodes]:
+    found = Nodes(tmp_path / "nodes", cluster)
+    yield found
+    found.close()
+
+
+def declare(channel: BlockingChannel, name: str, **arguments: Any) -> int:
+    """Declare it, as soon as the servers have elected who makes streams; gives how many messages it has."""
+    deadline = time.monotonic() + patient(60)
+    while True:
+        try:
+            found = channel.queue_declare(name, durable=True, arguments=QUORUM | arguments)
+        except ChannelClosedByBroker as refused:
+            if refused.reply_code != 404 or time.monotonic() > deadline:
+                raise
+            channel = channel.connection.channel()
+        else:
+            return int(found.method.message_count)
+
+
+def publish(channel: BlockingChannel, name: str, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        channel.basic_publish("", name, b"%d" % number, PERSISTENT)
+
+
+def take(channel: BlockingChannel, name: str, count: int) -> list[tuple[Any, Any, bytes]]:
+    """So many deliveries, unacknowledged."""
+    found: list[tuple[Any, Any, bytes]] = []
+    for method, properties, body in channel.consume(name, inactivity_timeout=patient(30)):
+        assert method is not None, f"{len(found)} of {count} have come"
+        found.append((method, properties, body))
+        if len(found) == count:
+            break
+    return found
+
+
+def numbers(found: list[tuple[Any, Any, bytes]]) -> list[int]:
+    return [int(body) for _, _, body in found]
+
+
+@pytest.mark.timeout(180)
+def test_a_queue_is_used_and_its_messages_outlive_the_node(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "q")
+    channel = nodes.channel(node)
+    channel.confirm_delivery()
+    publish(channel, "q", 50)
+    assert declare(channel, "q") == 50
+    assert channel.basic_get("q")[2] == b"0"  # unacknowledged from here on
+    consumer = nodes.channel(node)
+    consumer.basic_qos(prefetch_count=7)
+    found = take(consumer, "q", 7)
+    assert numbers(found) == list(range(1, 8))
+    assert declare(channel, "q") == 42
+    consumer.basic_ack(found[3][0].delivery_tag, multiple=True)
+    consumer.basic_nack(found[4][0].delivery_tag, requeue=True)
+    again = take(consumer, "q", 5)
+    assert numbers(again)[-1] == 5 or 5 in numbers(again)
+    returned = next(each for each in again if each[2] == b"5")
+    assert (returned[0].redelivered, returned[1].headers) == (True, {"x-delivery-count": 1})
+    node.stop()
+    node.start()
+    channel = nodes.channel(node)
+    declare(channel, "q")
+    rest = take(channel, "q", 46)
+    assert sorted(numbers(rest)) == [0, *range(5, 50)]
+    channel.basic_ack(0, multiple=True)
+    assert numbers(rest)[-30:] == list(range(20, 50))
+
+
+@pytest.mark.timeout(180)
+def test_dead_letters_limits_purge_and_delete(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "dead")
+    channel = nodes.channel(node)
+    to_dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    declare(channel, "q", **to_dead, **{"x-delivery-limit": 2})
+    channel.confirm_delivery()
+    publish(channel, "q", 2)
+    method, _, body = channel.basic_get("q")
+    channel.basic_reject(method.delivery_tag, requeue=False)
+    undertaker = nodes.channel(node)
+    _, properties, dead = take(undertaker, "dead", 1)[0]
+    assert (dead, properties.headers["x-death"][0]["reason"]) == (body, "rejected")
+    for count in range(3):
+        method, properties, _ = next(channel.consume("q", inactivity_timeout=patient(30)))
+        assert (properties.headers or {}).get("x-delivery-count", 0) == count
+        channel.basic_nack(method.delivery_tag, requeue=True)
+    _, properties, _ = take(undertaker, "dead", 1)[0]
+    assert properties.headers["x-death"][0]["reason"] == "delivery_limit"
+    channel.cancel()
+    declare(channel, "full", **{"x-max-length": 3, "x-overflow": "reject-publish"})
+    publish(channel, "full", 3)
+    with pytest.raises(pika.exceptions.NackError):
+        publish(channel, "full", 1)
+    assert channel.queue_purge("full").method.message_count == 3
+    assert declare(channel, "full", **{"x-max-length": 3, "x-overflow": "reject-publish"}) == 0
+    publish(channel, "full", 2)
+    assert channel.queue_delete("full").method.message_count == 2
+    assert declare(channel, "full") == 0
+
+
+@pytest.mark.timeout(180)
+def test_a_front_end_that_is_killed_loses_nothing_and_nothing_acknowledged_comes_again(
+    nodes: Nodes,
+) -> None:
+    one = nodes.start("one")
+    channel = nodes.channel(one)
+    declare(channel, "q")
+    channel = nodes.channel(one)
+    channel.confirm_delivery()
+    publish(channel, "q", 200)
+    consumer = nodes.channel(one)
+    consumer.basic_qos(prefetch_count=100)
+    held = take(consumer, "q", 100)
+    consumer.basic_ack(held[39][0].delivery_tag, multiple=True)
+    two = nodes.start("two")
+    other = nodes.channel(two)
+    assert declare(other, "q") >= 100
+    time.sleep(0.5)  # acknowledgements have no answer
+    one.kill()
+    killed = time.monotonic()
+    found = take(other, "q", 160)
+    assert time.monotonic() - killed < patient(14)
+    assert sorted(numbers(found)) == list(range(40, 200))
+    other.basic_ack(0, multiple=True)
+
+
+@pytest.mark.timeout(240)
+def test_a_server_that_is_killed_costs_no_confirmed_message(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "q")
+    confirmed: list[int] = []
+    stop = threading.Event()
+
+    def work() -> None:
+        own = pika.BlockingConnection(pika.URLParameters(node.url))
+        with own:
+            publisher = own.channel()
+            publisher.confirm_delivery()
+            number = 0
+            while not stop.is_set():
+                publish(publisher, "q", 1, number)
+                confirmed.append(number)
+                number += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for server in nodes.cluster.servers:  # one of them leads the stream
+            time.sleep(1.0)
+            before = len(confirmed)
+            server.kill()
+            deadline = time.monotonic() + patient(30)
+            while len(confirmed) < before + 20 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert len(confirmed) >= before + 20, "it goes on with two"
+            server.start()
+            time.sleep(3.0)
+    finally:
+        stop.set()
+        thread.join()
+    found = numbers(take(nodes.channel(node), "q", len(confirmed)))
+    assert found == confirmed

@@ -1,0 +1,77 @@
+"""The broker's core with a cluster in memory: one front-end, whose time is the bench's loop's.
+
+Callers: unit tests of `broker.replicated` and of what meets it. State: the bench and the servers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from pika import spec
+
+from burrowmq.broker.node.replication import NodeReplication
+from burrowmq.broker.replicated import front_end as front_end_module
+from burrowmq.broker.replicated.front_end import FrontEnd
+from burrowmq.broker.replicated.queue import ReplicatedQueue
+from burrowmq.config.cluster import ClusterConfig
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
+from tests.support.fake_jetstream import FakeJetStream, FakeLink, Stream
+
+QUORUM = {"x-queue-type": "quorum"}
+
+
+class ClusterBench(BrokerBench):
+    """A node that is connected."""
+
+    def __init__(self, monkeypatch: Any, rows: Any = None) -> None:
+        self.world = FakeJetStream()
+        self.crowded: list[bool] = []
+        monkeypatch.setattr(front_end_module, "Link", self.world.link)
+        config = ClusterConfig(urls=("nats://fake",), replicas=3)
+        replication = NodeReplication(config, self._connect)
+        super().__init__(rows, cluster=config, replication=replication)
+        replication.start()
+        self.settle()
+
+    def _connect(self) -> FrontEnd:
+        found = FrontEnd(
+            [],
+            self.scheduler,
+            self.entropy,
+            cast("Any", self.observer),
+            name="n",
+            version="0",
+            on_crowded=self.crowded.append,
+        )
+        found.now_ms = lambda: self.loop.now_s * 1000.0  # type: ignore[method-assign]
+        return found
+
+    @property
+    def link(self) -> FakeLink:
+        """The node's connection."""
+        return self.world.links[0]
+
+    def settle(self, seconds: float = 0.1) -> None:
+        """Let the servers, the disk and some time pass until nothing moves."""
+        for _ in range(max(1, int(seconds / 0.01))):
+            self.loop.advance(0.01)
+            self.run()
+            if self.engine.in_flight is not None:
+                self.commit()
+            while self.world.run():
+                self.run()
+
+    def declared(self, client: Client, name: str = "q", **arguments: Any) -> ReplicatedQueue:
+        """A quorum queue that a client has declared."""
+        client.call(1, spec.Queue.Declare(queue=name, durable=True, arguments=QUORUM | arguments))
+        self.settle()
+        assert client.names() == ["Queue.DeclareOk"]
+        found = self.vhost.queues[name]
+        assert isinstance(found, ReplicatedQueue)
+        return found
+
+    def stream(self) -> Stream:
+        """The only one."""
+        (found,) = self.world.streams.values()
+        return found

@@ -1,0 +1,235 @@
+"""JetStream in memory, as far as a front-end can tell: streams, a consumer each, pulls, acknowledgements, batches.
+
+For what real servers do not do when they are told to: answer late, not at all, or the same message twice. State owned:
+the streams, and the links that were made with `FakeJetStream.link` in place of `cluster.link.Link`. What it has to say
+is said in `run`, never within a call. `tests/cluster` meets real servers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import Any
+
+from burrowmq.cluster.wire import Delivered, Greeting, decode_headers
+
+
+class FakeLink:
+    """What a front-end takes for its link."""
+
+    is_congested = False
+    server_label = "fake:4222"
+
+    def __init__(self, world: FakeJetStream, owner: Any) -> None:
+        self.world = world
+        self.owner = owner
+        self.is_open = False
+        self.subscriptions: dict[int, bytes] = {}
+
+    def start(self) -> None:
+        self.open()
+
+    async def close(self) -> None:
+        self.is_open = False
+
+    def abandon(self) -> None:
+        self.is_open = False
+
+    def open(self) -> None:
+        self.is_open = True
+        self.owner.opened(
+            Greeting(
+                server_id="N", server_name="n", version="2.15.2", max_payload=1 << 20,
+                has_headers=True, has_jetstream=True, needs_tls=False, needs_login=False,
+                is_leaving=False, urls=(),
+            )
+        )  # fmt: skip
+
+    def lose(self) -> None:
+        """The connection breaks."""
+        self.is_open = False
+        self.world.forget(self)
+        self.owner.lost("cut")
+
+    def subscribe(self, subject: bytes, sid: int) -> None:
+        self.subscriptions[sid] = subject.rstrip(b"*>")
+
+    def unsubscribe(self, sid: int) -> None:
+        self.subscriptions.pop(sid, None)
+
+    def write(self, data: bytes) -> None:
+        if self.is_open and data:
+            self.world.take(self, data)
+
+    def sid_of(self, subject: bytes) -> int:
+        """Which subscription it comes by; 0 for one that has ended."""
+        found = [sid for sid, start in self.subscriptions.items() if subject.startswith(start)]
+        return found[0] if found else 0
+
+
+class Stream:
+    """One, and its consumer."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.last = 0
+        self.messages: dict[int, bytes] = {}
+        self.ready: deque[int] = deque()
+        self.counts: dict[int, int] = {}
+        self.pulls: deque[list[Any]] = deque()  # link, reply, how many
+        self.has_consumer = False
+
+
+class FakeJetStream:
+    """The servers of one cluster."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        self.links: list[FakeLink] = []
+        self.said: list[bytes] = []
+        """Payloads of what was published to reply subjects of deliveries, or b"ack"."""
+        self.is_silent = False
+        """They hear nothing."""
+        self._out: list[tuple[FakeLink, Delivered]] = []
+        self._batches: dict[str, list[bytes]] = {}
+
+    def link(self, _servers: Any, owner: Any, **_options: Any) -> FakeLink:
+        """In place of `Link`."""
+        self.links.append(FakeLink(self, owner))
+        return self.links[-1]
+
+    def forget(self, link: FakeLink) -> None:
+        """Its connection is gone: so are its pulls, and what it was to be told."""
+        self._out = [each for each in self._out if each[0] is not link]
+        for stream in self.streams.values():
+            stream.pulls = deque(pull for pull in stream.pulls if pull[0] is not link)
+
+    def run(self) -> bool:
+        """Say what there is to say; whether there was anything."""
+        for stream in self.streams.values():
+            self._serve(stream)
+        out, self._out = self._out, []
+        for link in self.links:
+            mine = [delivered for to, delivered in out if to is link]
+            if mine and link.is_open:
+                link.owner.received(mine)
+        return bool(out)
+
+    def again(self, stream: Stream, sequence: int) -> None:
+        """The server has waited for too long: the message is to be delivered once more."""
+        stream.ready.appendleft(sequence)
+
+    # -- what clients say -----------------------------------------------------------------------------------------
+
+    def take(self, link: FakeLink, data: bytes) -> None:
+        while data and not self.is_silent:
+            line, _, data = data.partition(b"\r\n")
+            words = line.split()
+            size = int(words[-1])
+            head = int(words[-2]) if words[0] == b"HPUB" else 0
+            body, data = data[:size], data[size + 2 :]
+            has_reply = len(words) == (5 if words[0] == b"HPUB" else 4)
+            self._published(
+                link, words[1].decode(), words[2] if has_reply else b"", body[:head], body[head:]
+            )
+
+    def _published(
+        self, link: FakeLink, subject: str, reply: bytes, head: bytes, body: bytes
+    ) -> None:
+        words = subject.split(".")
+        if subject.startswith("$JS.ACK."):
+            self._settled(self.streams.get(words[2]), int(words[5]), body)
+        elif subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
+            self._pulled(link, words[5], reply, json.loads(body))
+        elif subject.startswith("$JS.API."):
+            self._answer(link, reply, self._asked(words[2:], body))
+        else:
+            self._stored(link, subject, reply, decode_headers(head).values, body)
+
+    def _stored(
+        self, link: FakeLink, subject: str, reply: bytes, values: dict[str, str], body: bytes
+    ) -> None:
+        batch = self._batches.setdefault(values.get("Nats-Batch-Id", ""), [])
+        batch.append(body)
+        if "Nats-Batch-Id" in values and "Nats-Batch-Commit" not in values:
+            return
+        payloads = list(batch)
+        batch.clear()
+        stream = self.streams[subject]
+        most = stream.config["max_msgs"]
+        if 0 <= most < len(stream.messages) + len(payloads):
+            error = {"code": 400, "err_code": 10077, "description": "maximum messages exceeded"}
+            self._answer(link, reply, {"error": error})
+            return
+        for payload in payloads:
+            stream.last += 1
+            stream.messages[stream.last] = payload
+            stream.ready.append(stream.last)
+        self._answer(link, reply, {"seq": stream.last})
+
+    def _asked(self, words: list[str], body: bytes) -> dict[str, Any]:
+        match words:
+            case ["STREAM", "CREATE", name]:
+                stream = self.streams.setdefault(name, Stream(json.loads(body)))
+                return {"state": {"messages": len(stream.messages), "bytes": 0}}
+            case [_, _, name, *_] if name not in self.streams:
+                return {"error": {"code": 404, "err_code": 10059, "description": "not found"}}
+            case ["CONSUMER", "CREATE", name, _]:
+                self.streams[name].has_consumer = True
+            case ["STREAM", "INFO", name]:
+                stream = self.streams[name]
+                size = sum(map(len, stream.messages.values()))
+                return {"state": {"messages": len(stream.messages), "bytes": size}}
+            case ["STREAM", "PURGE", name]:
+                self.streams[name].messages.clear()
+                self.streams[name].ready.clear()
+            case ["STREAM", "DELETE", name]:
+                del self.streams[name]
+        return {"success": True}
+
+    def _answer(self, link: FakeLink, reply: bytes, found: dict[str, Any]) -> None:
+        self._say(link, reply, b"", b"", json.dumps(found).encode())
+
+    def _say(self, link: FakeLink, subject: bytes, reply: bytes, head: bytes, body: bytes) -> None:
+        self._out.append((link, Delivered(link.sid_of(subject), subject, reply, head, body)))
+
+    # -- consuming ------------------------------------------------------------------------------------------------
+
+    def _settled(self, stream: Stream | None, sequence: int, body: bytes) -> None:
+        self.said.append(body or b"ack")
+        if stream is None or sequence not in stream.messages:
+            return
+        if body == b"-NAK":
+            stream.ready.appendleft(sequence)
+        elif body in (b"", b"+TERM"):
+            del stream.messages[sequence]
+
+    def _pulled(self, link: FakeLink, name: str, reply: bytes, wish: dict[str, Any]) -> None:
+        stream = self.streams.get(name)
+        if stream is None:
+            return
+        stream.pulls.append([link, reply, wish["batch"]])
+        if wish.get("no_wait"):
+            self._serve(stream)
+            if stream.pulls and stream.pulls[-1][1] == reply:
+                stream.pulls.pop()
+                self._say(link, reply, b"", b"NATS/1.0 404 No Messages\r\n\r\n", b"")
+
+    def _serve(self, stream: Stream) -> None:
+        stream.pulls = deque(pull for pull in stream.pulls if pull[0].sid_of(pull[1]))
+        while stream.pulls and stream.ready:
+            pull = stream.pulls[0]
+            sequence = stream.ready.popleft()
+            if sequence not in stream.messages:
+                continue
+            count = stream.counts[sequence] = stream.counts.get(sequence, 0) + 1
+            name = stream.config["name"]
+            reply = f"$JS.ACK.{name}.q.{count}.{sequence}.1.0.{len(stream.ready)}".encode()
+            link, inbox, _ = pull
+            delivered = Delivered(
+                link.sid_of(inbox), name.encode(), reply, b"", stream.messages[sequence]
+            )
+            self._out.append((link, delivered))
+            pull[2] -= 1
+            if not pull[2]:
+                stream.pulls.popleft()

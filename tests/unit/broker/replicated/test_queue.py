@@ -1,0 +1,315 @@
+"""Quorum queues as a client meets them, with servers in memory; real ones are in tests/cluster.
+
+Covers: broker/replicated/front_end.py, broker/replicated/intake.py, broker/replicated/stream.py
+Covers: broker/node/replication.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pika import BasicProperties, spec
+
+from burrowmq.broker.node.replication import ALONE
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from tests.support.bench.client import Client
+from tests.support.cluster_bench import QUORUM, ClusterBench
+from tests.support.wire_client import publish_bytes
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
+    return ClusterBench(monkeypatch)
+
+
+def publisher(bench: ClusterBench) -> Client:
+    client = bench.connect(1)
+    client.call(1, spec.Confirm.Select())
+    return client
+
+
+def publish(client: Client, *bodies: bytes, key: str = "q") -> None:
+    client.send(*[publish_bytes(1, "", key, body) for body in bodies])
+
+
+def consume(bench: ClusterBench, prefetch: int = 0, **options: Any) -> Client:
+    client = bench.connect(1)
+    client.call(1, spec.Basic.Qos(prefetch_count=prefetch))
+    client.call(1, spec.Basic.Consume(queue="q", consumer_tag="c", **options))
+    bench.settle()
+    return client
+
+
+def asked(bench: ClusterBench, client: Client, *methods: Any) -> list[Any]:
+    """What is answered at once, and when time has passed."""
+    found = client.call(1, *methods)
+    bench.settle()
+    return [method for _, method in (*found, *client.read())]
+
+
+def bodies(client: Client) -> list[tuple[int, bool]]:
+    """(delivery tag, redelivered) of what has come."""
+    return [(m.delivery_tag, m.redelivered) for _, m in client.read() if hasattr(m, "redelivered")]
+
+
+def test_a_confirm_waits_for_the_majority_and_declare_for_the_stream(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, b"1", b"2")
+    assert client.names() == []
+    bench.settle()
+    assert client.names() == ["Basic.Ack"]
+    assert (queue.ready_count, len(bench.stream().messages)) == (2, 2)
+    (found,) = asked(bench, client, spec.Queue.Declare(queue="q", passive=True))
+    assert (found.message_count, found.consumer_count) == (2, 0)
+
+
+def test_a_full_stream_nacks(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client, **{"x-max-length": 2, "x-overflow": "reject-publish"})
+    publish(client, b"1", b"2", b"3")
+    bench.settle()
+    assert client.names() == ["Basic.Ack", "Basic.Nack"]
+
+
+def test_messages_are_taken_as_far_as_prefetch_says_and_acknowledged_in_the_stream(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, *[b"x"] * 5)
+    bench.settle()
+    other = consume(bench, prefetch=2)
+    assert bodies(other) == [(1, False), (2, False)]
+    assert (queue.ready_count, queue.unacked_count, queue.ram_ready_count) == (3, 2, 0)
+    other.call(1, spec.Basic.Ack(2, multiple=True))
+    bench.settle()
+    assert bodies(other) == [(3, False), (4, False)]
+    assert sorted(bench.stream().messages) == [3, 4, 5]
+    other.call(1, spec.Basic.Cancel(consumer_tag="c"))
+    other.call(1, spec.Basic.Nack(0, multiple=True, requeue=True))
+    bench.settle()
+    assert (queue.ready_count, queue.unacked_count, queue.ram_ready_count) == (3, 0, 0)
+    assert sorted(bench.stream().ready) == [3, 4, 5]  # for whichever front-end has consumers
+
+
+def test_what_is_given_back_comes_again_here_with_its_count(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    bench.settle()
+    other = consume(bench)
+    assert bodies(other) == [(1, False)]
+    for tag in (1, 2):
+        ((again),) = asked(bench, other, spec.Basic.Reject(tag, requeue=True))
+        assert (again.delivery_tag, again.redelivered) == (tag + 1, True)
+    assert bench.world.said == []  # the server has heard nothing of it
+
+
+def test_beyond_its_limit_a_message_is_a_dead_letter(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.queue("dead")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    bench.declared(client, **arguments, **{"x-delivery-limit": 1})
+    publish(client, b"1")
+    bench.settle()
+    other = consume(bench)
+    for tag in (1, 2):
+        other.call(1, spec.Basic.Reject(tag, requeue=True))
+        bench.settle()
+    assert bench.vhost.queues["dead"].ready_count == 1
+    assert not bench.stream().messages
+    assert bench.metrics.dead_lettered_delivery_limit == 1
+
+
+def test_get_answers_when_the_server_does(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    assert client.call(1, spec.Basic.Get(queue="q")) == []
+    bench.settle()
+    assert client.names() == ["Basic.GetEmpty"]
+    publish(client, b"1", b"2")
+    bench.settle()
+    client.read()
+    client.call(1, spec.Basic.Get(queue="q"), spec.Basic.Get(queue="q", no_ack=True))
+    bench.settle()
+    found = [method for _, method in client.read()]
+    assert [(m.delivery_tag, m.message_count) for m in found] == [(1, 1), (2, 0)]
+    assert list(bench.stream().messages) == [1]
+
+
+def test_who_gets_from_a_cluster_that_does_not_answer_is_told_so(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    bench.world.is_silent = True
+    client.call(1, spec.Basic.Get(queue="q"))
+    bench.settle(7)
+    ((_, close),) = client.read()
+    assert (close.reply_code, close.reply_text) == (
+        404,
+        "NOT_FOUND - queue 'q' in vhost '/' is inaccessible: no answer",
+    )
+
+
+def test_a_message_that_comes_twice_is_one(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    bench.settle()
+    other = consume(bench)
+    assert bodies(other) == [(1, False)]
+    bench.world.again(bench.stream(), 1)  # it was not heard of for long
+    bench.settle()
+    assert bodies(other) == []
+    other.call(1, spec.Basic.Ack(1))
+    bench.settle()
+    assert not bench.stream().messages
+
+
+def test_what_is_held_for_long_is_said_to_be_worked_on(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    bench.settle()
+    consume(bench)
+    bench.settle(10)
+    assert bench.world.said
+    assert set(bench.world.said) == {b"+WPI"}
+
+
+def test_a_broken_connection_is_made_good(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    other = consume(bench)
+    publish(client, b"1")
+    bench.link.lose()
+    bench.settle()
+    assert client.names() == []
+    found = asked(bench, client, spec.Queue.Declare(queue="q", passive=True))
+    assert [method.NAME for method in found] == ["Channel.Close"]
+    bench.link.open()
+    bench.settle()
+    assert bodies(other) == [(1, False)]
+
+
+def test_purge_and_delete_wait_for_the_cluster(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1", b"2")
+    bench.settle()
+    client.read()
+    (found,) = asked(bench, client, spec.Queue.Purge(queue="q"))
+    assert (found.message_count, len(bench.stream().messages)) == (2, 0)
+    client.call(1, spec.Queue.Delete(queue="q", if_empty=True))
+    assert "q" in bench.vhost.queues
+    bench.settle()
+    assert client.names() == ["Queue.DeleteOk"]
+    assert not bench.world.streams
+    assert not bench.vhost.queues
+
+
+def test_a_queue_that_cannot_be_made_is_none_and_its_stream_is_left_alone(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    bench.settle()
+    client.read()
+    bench.world.is_silent = True
+    client.call(1, spec.Queue.Declare(queue="p", durable=True, arguments=QUORUM))
+    bench.settle(7)
+    assert [method.NAME for _, method in client.read()] == ["Channel.Close"]
+    assert list(bench.vhost.queues) == ["q"]
+    bench.world.is_silent = False
+    bench.settle(3)
+    assert len(bench.stream().messages) == 1
+
+
+def test_a_queue_that_goes_with_its_virtual_host_takes_its_stream(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    bench.world.is_silent = True
+    bench.vhost.delete_queue(queue)
+    bench.settle(7)
+    assert bench.world.streams
+    declare = spec.Queue.Declare(queue="q", durable=True, arguments=QUORUM)
+    client.call(1, declare)
+    bench.settle(7)
+    assert client.names() == ["Channel.Close"]
+    bench.world.is_silent = False
+    old = bench.stream()
+    bench.settle(8)
+    client.call(1, spec.Channel.CloseOk(), spec.Channel.Open())
+    assert [method.NAME for method in asked(bench, client, declare)] == ["Queue.DeclareOk"]
+    assert bench.stream() is not old
+    assert bench.stream().has_consumer
+
+
+def test_global_prefetch_and_foreign_arguments_are_refused(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    shared = bench.connect(1)
+    shared.call(1, spec.Basic.Qos(prefetch_count=1, global_qos=True))
+    ((_, close),) = shared.call(1, spec.Basic.Consume(queue="q"))
+    text = "NOT_IMPLEMENTED - queue 'q' in vhost '/' does not support global qos"
+    assert (close.reply_code, close.reply_text) == (540, text)
+
+
+def test_a_restart_finds_the_queue_and_without_a_cluster_it_is_left_alone(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    bench.settle()
+    bench.link.lose()
+    rows = [(*key, value) for key, value in bench.engine.definitions.rows.items()]
+    later = ClusterBench(monkeypatch, rows)
+    later.world.streams.update(bench.world.streams)
+    later.link.open()
+    later.settle()
+    assert later.vhost.queues["q"].ready_count == 1
+    with pytest.raises(ValueError, match=r"a quorum queue needs cluster\.urls"):
+        ALONE.make_queue(QueueDeclaration(name="q", arguments=QUORUM), None, None)  # type: ignore[arg-type]
+
+
+def test_a_persistent_message_to_both_kinds_waits_for_both(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    bench.queue("here", durable=True)
+    for name in ("q", "here"):
+        client.call(1, spec.Queue.Bind(queue=name, exchange="amq.fanout"))
+        bench.settle()
+    client.read()
+    bench.world.is_silent = True
+    properties = BasicProperties(delivery_mode=2)
+    client.send(publish_bytes(1, "amq.fanout", "", b"x", properties=properties))
+    bench.settle()
+    assert client.names() == []
+    bench.world.is_silent = False
+    bench.settle(2)
+    assert client.names() == ["Basic.Ack"]
+
+
+def test_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refused(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    bench.world.is_silent = True
+    run = publish_bytes(1, "", "q", b"x" * 10) * 1000
+    for _ in range(18):
+        client.send(run)
+    assert bench.crowded == [True]
+    bench.settle(3)
+    assert bench.crowded == [True, False]  # it is not a matter of load: nobody else waits for it
+    client.send(run)
+    assert client.names() == []  # behind what may still be stored
+    bench.world.is_silent = False
+    bench.settle(3)
+    client.send(run)
+    bench.settle(2)
+    assert client.names().count("Basic.Nack") == 1
+    assert len(bench.stream().messages) == 19_000
