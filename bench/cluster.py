@@ -1,8 +1,9 @@
-"""What replicated messages cost: `python -m bench.cluster [--rounds 3] [--messages 60000] [--rabbitmq] [--only NAME,...]`.
+"""What replicated messages cost: `python -m bench.cluster [--rounds 3] [--messages 60000] [--amqp] [--rabbitmq] [--only NAME,...]`.
 
 Three nats-servers on loopback, streams of three replicas that sync before they answer (`sync_interval: always`), and one
 front-end without AMQP in this process (`bench.jetstream`). Messages are records of persistent AMQP messages, packed and
-unpacked. `--rabbitmq` runs three RabbitMQ nodes beside them with a quorum queue, loaded by the native generator over AMQP.
+unpacked. `--amqp` puts a BurrowMQ node before the same servers, `--rabbitmq` runs three RabbitMQ nodes beside them: each with
+a quorum queue, loaded by the native generator.
 Rows come in turn, `--rounds` times; the table has medians. CPU is that of all three servers, and of this process less what
 the load itself takes.
 
@@ -28,6 +29,7 @@ from bench.jetstream import FrontEnd
 from bench.nats_servers import NatsCluster
 from bench.peers import Node, Setting
 from bench.peers.base import free_ports
+from bench.peers.burrowmq import BurrowMQ
 from bench.peers.rabbitmq import RabbitMQ, stop_epmd
 from bench.procfs import cpu_use, rss_bytes
 from burrowmq.cluster import api
@@ -202,55 +204,39 @@ class JetStreamBench:
         raise AssertionError("acknowledgements were lost")
 
 
-# -- RabbitMQ ---------------------------------------------------------------------------------------------------------
+# -- over AMQP ---------------------------------------------------------------------------------------------------------
 
 
-class RabbitMQBench:
-    """Three nodes in one cluster, a quorum queue of three replicas."""
+class AmqpBench:
+    """A quorum queue of three replicas, loaded by the native generator through `front`.
 
-    def __init__(self, directory: Path, load: Load) -> None:
+    CPU is that of the nodes `keepers`, and of the front-end where that is another process.
+    """
+
+    def __init__(self, load: Load) -> None:
         self._load = load
-        (directory / "home").mkdir(parents=True)
-        (self._epmd,) = free_ports(1)
-        self.nodes: list[Node] = []
-        for number in range(3):
-            node = RabbitMQ().node(directory / f"rabbitmq-{number + 1}", Setting())
-            shared = {"HOME": str(directory / "home"), "ERL_EPMD_PORT": str(self._epmd)}
-            node.launch.environment.update(shared)
-            self.nodes.append(node)
-        names = [node.launch.environment["RABBITMQ_NODENAME"] for node in self.nodes]
-        members = [
-            f"cluster_formation.classic_config.nodes.{number} = {name}"
-            for number, name in enumerate(names, start=1)
-        ]
-        members.insert(0, "cluster_formation.peer_discovery_backend = classic_config")
-        for node in self.nodes:
-            with (node.launch.directory / "rabbitmq.conf").open("a") as settings:
-                settings.write("\n".join([*members, ""]))
-
-    def start(self) -> None:
-        """The first begins the cluster, the others join it."""
-        for each in self.nodes:
-            each.start()
-
-    def stop(self) -> None:
-        for each in self.nodes:
-            each.kill()
-        stop_epmd(self._epmd)
+        self.keepers: list[int] = []
+        self.front_pid: int | None = None
+        self.port = 0
 
     def _declare(self, name: str) -> None:
-        address = pika.ConnectionParameters("127.0.0.1", self.nodes[0].port)
+        address = pika.ConnectionParameters("127.0.0.1", self.port)
         with pika.BlockingConnection(address) as connection:
             channel = connection.channel()
             channel.queue_delete(name)
-            arguments = {"x-queue-type": "quorum", "x-quorum-initial-group-size": len(self.nodes)}
+            arguments = {"x-queue-type": "quorum", "x-quorum-initial-group-size": 3}
             channel.queue_declare(name, durable=True, arguments=arguments)
 
     def _load_queue(self, name: str, **options: native.Option) -> Row:
-        meter = Meter([each.pid for each in self.nodes])
-        report = native.run(self.nodes[0].port, name=name, durable=True, append=True, **options)
+        meter = Meter(self.keepers)
+        front_s = self._front_s()
+        report = native.run(self.port, name=name, durable=True, append=True, **options)
         row = meter.row(self._load.messages)
-        return Row(report["rate"], row.servers_us, 0.0, row.rss_mb)
+        front_us = (self._front_s() - front_s) / self._load.messages * 1e6
+        return Row(report["rate"], row.servers_us, front_us, row.rss_mb)
+
+    def _front_s(self) -> float:
+        return 0.0 if self.front_pid is None else cpu_use(self.front_pid).total_s
 
     def publish(self) -> Row:
         load = self._load
@@ -273,6 +259,70 @@ class RabbitMQBench:
         )
 
 
+class BurrowBench(AmqpBench):
+    """A front-end of its own process before the nats-servers."""
+
+    def __init__(self, directory: Path, load: Load, cluster: NatsCluster) -> None:
+        super().__init__(load)
+        self._cluster = cluster
+        self._node = BurrowMQ(is_interpreted=False, name="burrowmq").node(directory, Setting())
+        urls = ",".join(each.url for each in cluster.servers)
+        self._node.launch.command += ["--set", f"cluster.urls={urls}"]
+
+    def start(self) -> None:
+        self._node.start()
+        self.port, self.front_pid = self._node.port, self._node.pid
+        self.keepers = [each.pid for each in self._cluster.servers]
+        deadline = time.monotonic() + 60.0
+        while True:  # the servers elect who makes streams
+            try:
+                self._declare("warm")
+            except pika.exceptions.ChannelClosedByBroker:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
+    def stop(self) -> None:
+        self._node.kill()
+
+
+class RabbitMQBench(AmqpBench):
+    """Three nodes in one cluster."""
+
+    def __init__(self, directory: Path, load: Load) -> None:
+        super().__init__(load)
+        (directory / "home").mkdir(parents=True)
+        (self._epmd,) = free_ports(1)
+        self.nodes: list[Node] = []
+        for number in range(3):
+            node = RabbitMQ().node(directory / f"rabbitmq-{number + 1}", Setting())
+            shared = {"HOME": str(directory / "home"), "ERL_EPMD_PORT": str(self._epmd)}
+            node.launch.environment.update(shared)
+            self.nodes.append(node)
+        names = [node.launch.environment["RABBITMQ_NODENAME"] for node in self.nodes]
+        members = [
+            f"cluster_formation.classic_config.nodes.{number} = {name}"
+            for number, name in enumerate(names, start=1)
+        ]
+        members.insert(0, "cluster_formation.peer_discovery_backend = classic_config")
+        for node in self.nodes:
+            with (node.launch.directory / "rabbitmq.conf").open("a") as settings:
+                settings.write("\n".join([*members, ""]))
+
+    def start(self) -> None:
+        """The first begins the cluster, the others join it."""
+        for each in self.nodes:
+            each.start()
+        self.port = self.nodes[0].port
+        self.keepers = [each.pid for each in self.nodes]
+
+    def stop(self) -> None:
+        for each in self.nodes:
+            each.kill()
+        stop_epmd(self._epmd)
+
+
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
@@ -290,7 +340,7 @@ def _medians(rows: list[Row]) -> Row:
 
 def markdown(found: dict[str, list[Row]]) -> str:
     lines = [
-        "| what | messages/s | us CPU a message, three servers | this process | largest server, MB |",
+        "| what | messages/s | us CPU a message, three servers | front-end | largest server, MB |",
         "|---|---|---|---|---|",
     ]
     for title, rows in found.items():
@@ -314,28 +364,32 @@ async def measure(options: argparse.Namespace, directory: Path, load: Load) -> d
         return not options.only or any(each in title for each in options.only.split(","))
 
     cluster = NatsCluster(directory / "nats")
-    rabbitmq = RabbitMQBench(directory / "rabbitmq", load) if options.rabbitmq else None
+    amqp: dict[str, BurrowBench | RabbitMQBench] = {}
+    if options.amqp:
+        amqp["BurrowMQ's"] = BurrowBench(directory / "burrowmq", load, cluster)
+    if options.rabbitmq:
+        amqp["RabbitMQ's"] = RabbitMQBench(directory / "rabbitmq", load)
     jetstream = JetStreamBench(cluster, load)
     try:
         cluster.start()
         await jetstream.start()
-        if rabbitmq is not None:
-            await asyncio.to_thread(rabbitmq.start)
+        for each in amqp.values():
+            await asyncio.to_thread(each.start)
         for _ in range(options.rounds):
             for name, (kind, limits) in WINDOWS.items():
                 if is_wanted(f"publish, {name}"):
                     add(f"publish, {name}", await jetstream.publish(kind, limits))
-            if rabbitmq is not None:
-                add("publish, RabbitMQ's quorum queue", await asyncio.to_thread(rabbitmq.publish))
+            for whose, each in amqp.items():
+                add(f"publish, {whose} quorum queue", await asyncio.to_thread(each.publish))
             if is_wanted("consume"):
                 add("consume", await jetstream.consume())
-            if rabbitmq is not None:
-                add("consume, RabbitMQ's quorum queue", await asyncio.to_thread(rabbitmq.consume))
+            for whose, each in amqp.items():
+                add(f"consume, {whose} quorum queue", await asyncio.to_thread(each.consume))
     finally:
         await jetstream.close()
         cluster.stop()
-        if rabbitmq is not None:
-            rabbitmq.stop()
+        for each in amqp.values():
+            each.stop()
     return found
 
 
@@ -347,6 +401,7 @@ def main() -> int:
     parser.add_argument("--open", type=int, default=2_000, dest="open_max")
     parser.add_argument("--credit", type=int, default=500)
     parser.add_argument("--only", default="", help="words of the titles of JetStream's rows")
+    parser.add_argument("--amqp", action="store_true", help="a BurrowMQ node before the servers")
     parser.add_argument("--rabbitmq", action="store_true", help="three RabbitMQ nodes beside them")
     options = parser.parse_args()
     load = Load(options.messages // RUN * RUN, options.size, options.open_max, options.credit)
