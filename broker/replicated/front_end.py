@@ -36,6 +36,8 @@ from burrowmq.cluster.questions import LINK_LOST, Questions
 from burrowmq.cluster.wire import Delivered, Greeting, encode_publish
 
 TOKEN_OCTETS: Final = 12
+PAYLOAD_MAX: Final = 1 << 20
+"""What a server takes unless it is configured otherwise: until one has said what it takes."""
 EXPIRE_S: Final = 1.0
 """Between two looks at requests that nobody answers."""
 AGAIN_S: Final = 1.0
@@ -104,8 +106,8 @@ class FrontEnd:
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
         self._is_expiring = False
         self._was_lost = False
-        self.payload_max = 0
-        """Octets that the server takes as one message; 0 before anything is known."""
+        self.payload_max = PAYLOAD_MAX
+        """Octets that the servers take as one message."""
 
     # -- the node's side ----------------------------------------------------------------------------------------
 
@@ -245,11 +247,11 @@ class FrontEnd:
     def received(self, deliveries: list[Delivered]) -> None:
         """What one read has brought."""
         for sid, group in groupby(deliveries, _sid):
-            handler = self._handlers.get(sid)
-            if handler is not None:
+            handler = self._handlers.get(sid, self._give_back)
+            try:
                 handler(list(group))
-            else:
-                self._give_back(list(group))
+            except Exception as error:  # noqa: BLE001 - a bug in one queue must not cost the others
+                self.observer.bug_found("the cluster's answers", error)
         self._scheduler.touch()
 
     def _on_answers(self, deliveries: list[Delivered]) -> None:

@@ -39,6 +39,8 @@ EXPECTED_BYTES: Final = 16 << 10
 """Of a message, before one has come."""
 WORKING_MS: Final = 3_000.0
 """So often the server is told of what has been here for long; it waits for 10 s."""
+GONE: Final = frozenset((404, 409, 503))
+"""Statuses that may mean that the consumer is no more: mostly its leader has changed."""
 GET_MS: Final = 5_000.0
 
 
@@ -54,6 +56,7 @@ class Intake:
         *,
         is_ahead: bool,
         changed: Callable[[], None],
+        on_gone: Callable[[], None],
         on_unreadable: Callable[[int, str], None],
     ) -> None:
         self._stream = stream
@@ -62,6 +65,7 @@ class Intake:
         self._consumers = consumers
         self._is_ahead = is_ahead
         self._changed = changed
+        self._on_gone = on_gone
         self._on_unreadable = on_unreadable
         self._acks = Acks()
         self._pulls: Pulls | None = None  # while somebody consumes
@@ -91,6 +95,9 @@ class Intake:
         pulls, now_ms = self._pulls, self._front_end.now_ms()
         assert pulls is not None, "there is a subscription"
         self._put([each for each in deliveries if pulls.delivered(each, now_ms)])
+        status, pulls.last_status = pulls.last_status, None
+        if status is not None and status.status in GONE:
+            self._on_gone()
         self._changed()
 
     def _on_got(self, deliveries: list[Delivered]) -> None:

@@ -114,6 +114,7 @@ class ReplicatedQueue:
             self.consumers,
             is_ahead=self._delivery_limit is None,
             changed=self._changed,
+            on_gone=self._stream.make,
             on_unreadable=self._on_unreadable,
         )
         self._origin = Origin(
@@ -233,8 +234,7 @@ class ReplicatedQueue:
                 return Rejected(list(range(len(messages))), is_pending=False)
             self._is_crowding = True
             self._front_end.crowd(self, is_crowded=True)
-        if self._front_end.payload_max:
-            window.payload_max = self._front_end.payload_max
+        window.payload_max = self._front_end.payload_max
         ticket = window.add([pack(message) for message in messages], now_ms)
         self._changed()
         return ticket

@@ -134,6 +134,8 @@ class QueueStream:
         self._waiting.append(then)
         if self.is_ready:
             self._look()
+        else:
+            self.make()  # which says so when there is no connection
 
     def refresh(self) -> None:
         """The same for nobody."""

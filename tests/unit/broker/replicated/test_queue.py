@@ -13,6 +13,7 @@ from pika import BasicProperties, spec
 
 from burrowmq.broker.node.replication import ALONE
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import QUORUM, ClusterBench
 from tests.support.wire_client import publish_bytes
@@ -313,3 +314,55 @@ def test_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refuse
     bench.settle(2)
     assert client.names().count("Basic.Nack") == 1
     assert len(bench.stream().messages) == 19_000
+
+
+def test_without_a_connection_a_declaration_is_refused_at_once(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.link.lose()
+    declare = spec.Queue.Declare(queue="q", durable=True, arguments=QUORUM)
+    assert [method.NAME for method in asked(bench, client, declare)] == ["Channel.Close"]
+    assert not bench.vhost.queues
+    bench.link.open()
+    bench.settle(2)
+    client.call(1, spec.Channel.CloseOk(), spec.Channel.Open())
+    assert [method.NAME for method in asked(bench, client, declare)] == ["Queue.DeclareOk"]
+
+
+def test_a_consumer_that_is_gone_is_made_again(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    other = consume(bench)
+    stream = bench.stream()
+    stream.has_consumer = False
+    link, reply, _ = stream.pulls.popleft()
+    status = b"NATS/1.0 409 Consumer Deleted\r\n\r\n"
+    link.owner.received([Delivered(link.sid_of(reply), reply, b"", status, b"")])
+    bench.settle(1)
+    assert stream.has_consumer
+    publish(client, b"1")
+    bench.settle()
+    assert bodies(other) == [(1, False)]
+
+
+def test_what_is_none_of_ours_is_left_out(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    stream = bench.stream()
+    stream.last, stream.messages = 1, {1: b"nonsense"}
+    stream.ready.append(1)
+    publish(client, b"1")
+    other = consume(bench)
+    assert len(bodies(other)) == 1
+    (found,) = bench.observer.named("record_unreadable")
+    assert found[:3] == ("/", "q", 1)
+    assert list(stream.messages) == [2]
+
+
+def test_what_comes_for_a_consumer_that_has_left_goes_back(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    other = consume(bench)
+    publish(client, b"1")
+    other.call(1, spec.Basic.Cancel(consumer_tag="c"))
+    bench.settle()
+    assert list(bench.stream().ready) == [1]
