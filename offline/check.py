@@ -12,7 +12,7 @@ left (nothing there was confirmed), a missing seal, an entry whose message had g
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from burrowmq.offline.directory import StoreDirectory
@@ -21,7 +21,7 @@ from burrowmq.offline.queue_check import QueueCheck, check_queue
 from burrowmq.offline.report import FileReport, Totals
 from burrowmq.offline.segment_check import check_segments
 from burrowmq.offline.streams import Streams
-from burrowmq.storage.directory.context import VHOST_NAME_FILE
+from burrowmq.storage.directory.context import GONE, VHOST_NAME_FILE
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
 from burrowmq.storage.names import vhost_directory
 from burrowmq.storage.shared.references import ReferenceTally
@@ -67,7 +67,7 @@ class Check:
             yield report
         if not filesystem.exists(root):
             return
-        for entry in filesystem.listdir(root):
+        for entry in _not_deleted(filesystem.listdir(root)):
             for report in self._vhost(f"{root}/{entry}"):
                 self.totals.add(report)
                 yield report
@@ -78,7 +78,7 @@ class Check:
         tally = ReferenceTally()
         queues: list[QueueCheck] = []
         root = f"{path}/queues"
-        for entry in filesystem.listdir(root) if filesystem.exists(root) else ():
+        for entry in _not_deleted(filesystem.listdir(root) if filesystem.exists(root) else ()):
             queue = check_queue(self.directory, f"{root}/{entry}", tally, self.progress)
             queues.append(queue)
             self.totals.queues += 1
@@ -106,3 +106,8 @@ class Check:
         if vhost_directory(data.decode("utf-8", "replace")) != path.rpartition("/")[2]:
             report.problems.append("does not name the vhost of this directory")
         return report
+
+
+def _not_deleted(entries: Iterable[str]) -> Iterator[str]:
+    """Give those directories that a start does not remove unread: a crash may have come before that."""
+    return (entry for entry in entries if not entry.endswith(GONE))

@@ -35,6 +35,10 @@ class _Group(NamedTuple):
     payload: bytes
 
 
+GONE = ".gone"
+"""How the name of a directory ends that was deleted, and that the disk may still have."""
+
+
 class Disk:
     """A store's files by path, those in the log included."""
 
@@ -64,13 +68,14 @@ class Disk:
         return [(entry.name, entry.stat().st_size) for entry in os.scandir(directory)]
 
     def directories(self, path: str) -> list[str]:
-        """Return the directories in a directory; none when it is not there."""
+        """Return the directories in a directory that were not deleted; none when it is not there."""
         small = {name for name in self._small if name.rpartition("/")[0] == path}
         try:
             with os.scandir(path) as entries:
-                return sorted({entry.path for entry in entries if entry.is_dir()} | small)
+                found = {entry.path for entry in entries if entry.is_dir()} | small
         except FileNotFoundError:
             return []
+        return sorted(name for name in found if not name.endswith(GONE))
 
 
 def _small_queues(root: str, seed: int) -> Small:

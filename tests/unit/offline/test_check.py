@@ -6,6 +6,7 @@ Covers: offline/check.py, offline/queue_check.py, offline/segment_check.py,
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,18 @@ def test_a_whole_store_is_fine_and_stays_as_it_is(
     assert "0 damaged files, 0 lost messages" in report
     assert "queue 'small' in vhost '/'" in report
     assert len(report.splitlines()) == len([name for name in before if "vhosts" in name]) + 4
+
+
+def test_a_queue_that_was_deleted_and_is_not_removed_yet_does_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offline_store.make_store(tmp_path)
+    queue = next(tmp_path.glob("vhosts/*/queues/*"))
+    shutil.copytree(queue, queue.with_name(f"{queue.name}.1700000000.gone"))
+    code, report = check(tmp_path, capsys)
+    assert code == 0
+    assert "3 queues, 900 messages" in report
+    assert ".gone" not in report
 
 
 def test_damage_in_a_version_1_file_is_found(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from pyspark_amqp_store import formats
@@ -42,6 +45,16 @@ def test_what_is_in_the_golden_directories_is_found(golden: GoldenQueue) -> None
     expected = golden.expected
     assert entries == expected["entries"]
     assert sum(index.bad_count for index in found) == expected["bad"]
+
+
+def test_a_queue_that_was_deleted_and_is_not_removed_yet_is_not_read(
+    golden: GoldenQueue, tmp_path: Path
+) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden.path, root)
+    (queue,) = root.glob("vhosts/*/queues/*")
+    shutil.copytree(queue, queue.with_name(f"{queue.name}.1700000000.gone"))
+    assert [Path(found.directory) for found in Store(str(root)).queues()] == [queue]
 
 
 def test_bodies_are_where_the_index_says(golden: GoldenQueue) -> None:
