@@ -14,6 +14,7 @@ from typing import cast
 
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.directory.terms import TERMS_FILE, dump_json, load_json, write_terms
+from burrowmq.storage.errors import WriteFailed
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames
 from burrowmq.storage.queue.disk import QueueDisk
@@ -73,13 +74,19 @@ def save(
 
 def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
     """Move what is only in journals to the segment files, and sync, until no journal is left."""
+    refused: set[QueueDisk] = set()
     waiting = [queue for queue in queues if queue.durable and queue.has_journal]
     while waiting:
         for queue in waiting:
             queue.flush_journals()
         context.sync()
         for queue in waiting:
-            queue.after_sync()
+            try:
+                queue.after_sync()
+            except WriteFailed:  # a journal that cannot be removed goes after another sync
+                if queue in refused:
+                    raise
+                refused.add(queue)
         waiting = [queue for queue in waiting if queue.has_journal]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 
 import pytest
 
 from burrowmq.storage.directory.terms import take_terms, write_terms
+from burrowmq.storage.errors import WriteFailed
 from burrowmq.storage.loop.staged_commit import Append, Open
 from burrowmq.storage.names import QueueNames
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
@@ -132,6 +134,23 @@ def test_acks_after_a_stop_are_younger_than_those_before() -> None:
     killed = DiskSide(again.filesystem.process_killed(), **OPTIONS)
     killed.take_up()
     assert killed.read() == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_journal_that_cannot_be_removed_once_does_not_make_a_stop_unclean(times: int) -> None:
+    side = DiskSide(**OPTIONS)
+    side.open(version=1)
+    side.append(0, 4)
+    side.ack(0, 1)
+    side.filesystem.fail("unlink", errno.EIO, times=times, path_part=".jif")
+    if times > 1:
+        with pytest.raises(WriteFailed):
+            side.jobs.close({1: (4, 0)})
+    else:
+        side.jobs.close({1: (4, 0)})
+    again = started(side)
+    assert again.report.clean == (times == 1)
+    assert again.read() == [2, 3]
 
 
 def test_no_journal_has_the_number_of_one_before_the_stop() -> None:
