@@ -72,11 +72,15 @@ class Auditor:
     def _check_names(self) -> None:
         """Who looks at the files alone (`burrowmq-store`) knows by a file whose the promised messages of a queue are.
 
-        It is durable with the first confirm, and where a start did not find it, a clean stop makes it anew.
+        It is durable with the first confirm, and where a start did not find it, a clean stop makes it anew. Where a
+        sync of itself fails it is written again before the confirm.
         """
-        if self.machine.has_failed or any(self.machine.limits.logs):
-            return  # what a sync lost only a stop writes again, and what the log has is not in its place yet
         disk = self.machine.disk
+        has_failed = self.machine.has_failed and any(
+            not path.endswith(NAME_FILE) for _, path in disk.failed
+        )
+        if has_failed or any(self.machine.limits.logs):
+            return  # what a sync lost only a stop writes again, and what the log has is not in its place yet
         paths = set(disk.paths())
         for home in self.model.current.values():
             if home.levels is not None:
