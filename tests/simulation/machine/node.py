@@ -17,7 +17,7 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -51,6 +51,7 @@ from tests.support.bench.observer import RecordingObserver
 from tests.support.collector import IdleCollector
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.machine_disk import MachineDisk
+from tests.support.sim_os import SimOsFileSystem, sim_os_in_place
 from tests.support.sim_threads import SimThreads
 from tests.support.sqlite_disk import DiskVFS
 
@@ -96,6 +97,7 @@ class Limits:
     logs: tuple[bool, ...] = (False,)  # whether the store has a commit log, by start, in turn
     is_checked_each_turn: bool = False
     is_scaled: bool = False  # `SCALED`
+    has_os: bool = False  # the store's file system is the real one, whose calls are the disk's
     has_sqlite: bool = False  # the definitions are SQLite's own files, else those of its twin
 
 
@@ -257,7 +259,10 @@ class Machine:
         for module, name, value in SCALED if self.limits.is_scaled else ():
             setattr(module, name, value)
         try:
-            with self.threads.in_place():
+            with ExitStack() as stack:
+                stack.enter_context(self.threads.in_place())
+                if self.limits.has_os:
+                    stack.enter_context(sim_os_in_place(lambda: self.disk))
                 yield
         finally:
             node_options.store = original
@@ -327,7 +332,7 @@ class Machine:
             config=self._config(),
             observer=cast("Any", self.observer),
             machine=Standing(
-                filesystem=self.disk,
+                filesystem=SimOsFileSystem(self.disk) if self.limits.has_os else self.disk,
                 definitions_at=self._definitions_at,
                 measure=Figures().measure,
                 allocator=Figures(),

@@ -27,7 +27,12 @@ from tests.simulation.machine.run import Plan
 
 SCRIPTS = Path(__file__).parents[2] / "mutation" / "scripts"
 # What scripts say of themselves, beside options of the store and `Limits`.
-FLAGS = {"scaled": "is_scaled", "sqlite": "has_sqlite", "checked": "is_checked_each_turn"}
+FLAGS = {
+    "scaled": "is_scaled",
+    "sqlite": "has_sqlite",
+    "os": "has_os",
+    "checked": "is_checked_each_turn",
+}
 OF_PLAN = ("sector", "seed", "switch_share")
 FAILED = Path(__file__).parents[1] / "failing_plans.jsonl"
 OPEN = FAILED.with_name("open_plans.jsonl")

@@ -41,6 +41,7 @@ ESTATES = 0.2
 TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octets are to these
 SQLITE = 0.2
 RESEGMENTED = 0.05
+OS = 0.05
 NEAR = 256  # what stands in a record before its body
 PIECE = 8  # octets by which a part of a body is known
 NAMES = ("a", "b", "c", "d")
@@ -158,6 +159,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         is_checked_each_turn=rng.random() < 0.1,
         logs=log.choice(LOGS),
         is_scaled=random.Random(f"scaled {seed}").random() < 0.5,
+        has_os=random.Random(f"os {seed}").random() < OS,
         has_sqlite=random.Random(f"sqlite {seed}").random() < SQLITE,
     )
     weights = {name: weight * rng.choice((0, 1, 1, 1, 3)) for name, weight in WEIGHTS.items()}
