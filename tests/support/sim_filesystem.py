@@ -38,9 +38,9 @@ SECTOR = 512
 # No places for a power cut: calls that change nothing, or at once for good.
 _LOOKS = frozenset({"mkdir", "pread", "open", "listdir", "exists", "file_size"})
 Data = bytes | bytearray | memoryview
-Fate = Literal["kept", "lost", "first", "last", "torn", "holed"]
-"""What a power cut leaves of a file's un-synced writes: all, none, one of them, all but the end of the last, or but the
-second sector of each."""
+Fate = Literal["kept", "lost", "first", "rest", "last", "half", "torn", "holed"]
+"""What a power cut leaves of a file's un-synced writes: all, none, the first, all but that, the last, the first half of
+them, all but the end of the last, or but the second sector of each."""
 THROUGH = (
     -1
 )  # octets of a call that failed: all of them, and a sync that failed has made them durable
@@ -135,8 +135,12 @@ def _chosen(
         return ()
     if fate == "first":
         return pending[:1]
+    if fate == "rest":
+        return pending[1:]
     if fate == "last":
         return pending[-1:]
+    if fate == "half":
+        return pending[: len(pending) // 2]
     last = pending[-1]
     if fate == "torn" and isinstance(last, _Write):
         pieces = _sectors(last, sector)

@@ -378,6 +378,8 @@ class Auditor:
                         copy.left_in = self.model.start
                     elif is_durable and not self._could_come(copy):
                         copy.state = "gone"
+                    elif not copy.is_suspect:  # what a start finds it makes durable, acks too
+                        copy.left_in = self.model.start
 
     def _could_come(self, copy: Copy) -> bool:
         return (

@@ -323,6 +323,13 @@ class Model:
             if copy.home.name not in faulty and copy.state == "left" and not self.is_over(copy):
                 copy.state = "gone"
 
+    def promise_nothing(self) -> None:
+        """The power went, and what is confirmed was only written: any of it may be there, or not."""
+        for home in self.homes:
+            for copy in home.all_copies():
+                copy.is_promised = copy.is_certain = copy.is_owed = False
+                copy.state = "left" if copy.state == "gone" else copy.state
+
     def stopped(self) -> None:
         """A clean stop: what lasts is on disk, confirmed or not, and what was settled stays away."""
         self.all_safe()

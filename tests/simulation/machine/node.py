@@ -45,7 +45,7 @@ from tests.simulation.machine.branches import Branches
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, fault_of
 from tests.simulation.machine.definitions import LoggedDefinitions
 from tests.simulation.machine.model import keyed, place_of
-from tests.simulation.machine.places import CutAt, Ending
+from tests.simulation.machine.places import All, CutAt, Ending
 from tests.support.bench.node import Figures
 from tests.support.bench.observer import RecordingObserver
 from tests.support.collector import IdleCollector
@@ -225,6 +225,8 @@ class Machine:
         self.doing = "start"  # what is under way, and what befell it
         self.met: Met = Met()
         self.has_failed = False  # the disk, some call, ever
+        # A start has read what an earlier process had not made durable; the seals among it are hints, and nobody does.
+        self.has_old_pages = False
         self.branches = Branches(0)
         self.cuts: list[CutAt] = []  # where the power goes, or the process is killed
         self.endings: list[Ending] = []  # how, the next times; as it is drawn behind these
@@ -445,12 +447,13 @@ class Machine:
         """
         ending = self.endings.pop(0) if self.endings and not self.branches.is_copy else None
         is_power = is_power if ending is None else ending.is_power
+        self.has_old_pages = not is_power
         self.met[self.doing, POWER_CUT if is_power else KILLED] += 1
         self.node = None
         old = self.disk
         old.cut_before = None
         if is_power and ending is not None:
-            self.disk = old.cut(self.rng, fate_of=ending.fate_of)
+            self.disk = old.cut(All(), fate_of=ending.fate_of)
         elif is_power:
             names, contents = self.branches.cut()
             self.disk = old.cut(self.rng, names=names, contents=contents)

@@ -7,6 +7,7 @@ those of its level of priority; `definitions`: SQLite's; anything else is a patt
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -36,6 +37,14 @@ def pattern_of(place: str) -> str:
         directory = f"*/queues/{QueueNames('/', queue, int(level or 0)).directory}"
         return directory if slash and not rest else f"{directory}/{rest or '*'}"
     return PLACES.get(place, place)
+
+
+class All(random.Random):
+    """For a cut of which everything is chosen: a directory that comes back has all that it had."""
+
+    def random(self) -> float:
+        """Below any share."""
+        return 0.0
 
 
 @dataclass(slots=True)

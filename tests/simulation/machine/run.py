@@ -34,6 +34,7 @@ from tests.support.sim_threads import Stuck
 from tests.support.wire_client import method_bytes
 
 LOSSES = frozenset({"record_lost", "message_set_aside", "index_unreadable", "compaction_failed"})
+TOLD = LOSSES | {"file_damaged"}  # damage, of which no message need have gone
 STORMS = 0.25  # of the runs
 DEBTS = 0.25  # of the runs in which calls fail
 PAIRS = 0.3
@@ -235,6 +236,9 @@ class Run:
         self.result = Result()
         self.is_faulty = self.was_faulty = False  # now; since this process started
         self.is_after_faults = False  # the process before this one had some
+        self.damages: list[Callable[[Run], None]] = []  # of what the next cut leaves
+        self.has_stopped = False  # so that the next start has to find a clean stop
+        self.untold = ""  # the path of what was damaged, where a start has to say so
         self.number = 0
         self.next_client = 0
         self.identity = 0
@@ -255,6 +259,7 @@ class Run:
             self._end_well()
         self._check_scrubber()
         self._check_reports()
+        self._check_syncs()
         self.result.switches = self.machine.threads.switches
         self.result.met = self.machine.met
         self.result.publications = len(self.model.publications)
@@ -274,7 +279,7 @@ class Run:
     @property
     def _may_be_damaged(self) -> bool:
         """Whether something may be damaged: by the disk, or by a sync of it that failed."""
-        return self.plan.has_damage or self.machine.has_failed
+        return self.plan.has_damage or self.machine.has_failed or bool(self.auditor.damaged)
 
     def _check_reports(self) -> None:
         """Nothing is reported as lost or damaged that nobody damaged, on a disk that has not failed."""
@@ -283,6 +288,12 @@ class Run:
         for name, arguments in self.machine.observer.events:
             if name in LOSSES:
                 raise Violation(f"{name} was reported: {arguments}")
+
+    def _check_syncs(self) -> None:
+        """A file whose sync has failed is not synced again: what that says of its bytes is not to be believed. SQLite does."""
+        again = [path for path in self.machine.disk.resynced if "/definitions.db" not in path]
+        if again:
+            raise Violation(f"synced again after a sync that failed: {again[0]}")
 
     def _take(self, name: str) -> None:
         self.result.operations[name] += 1
@@ -435,6 +446,10 @@ class Run:
         self._forget_clients()
         is_power = self.machine.die(is_power=is_power)
         self.note("power cut" if is_power else "killed")
+        if is_power and not self.plan.may_lose_power:
+            self.model.promise_nothing()
+        while self.damages:
+            self.damages.pop()(self)
         if is_power and self.plan.has_damage and self.rng.random() < 0.5:
             self._damage()
         if not self.plan.is_plain and self.rng.random() < 0.2:
@@ -458,6 +473,9 @@ class Run:
         except PowerCut:
             raise AssertionError("the power is not to go now") from None
         self._check_reports()
+        reports = [each for name, each in self.machine.observer.events if name in TOLD]
+        if self.untold and not any(self.untold in str(each) for each in reports):
+            raise Violation(f"{self.untold} is damaged and nobody says so")
 
     def _look_for_failure(self) -> None:
         """A node whose store has failed ends, and another process takes over."""
@@ -901,7 +919,11 @@ class Run:
     def do_restart(self) -> None:
         """A clean stop, and a start."""
         is_power = self.stop()
+        starts = self.machine.starts
         self._start()
+        # A second start would be that after a crash in the first.
+        if self.has_stopped and self.machine.starts == starts + 1 and not self._was_clean():
+            raise Violation("a start takes a clean stop for a crash")
         self._adopt(is_power=is_power)
 
     def do_resegment(self) -> None:
@@ -923,7 +945,7 @@ class Run:
             self._lose(client)
         self._heal()
         self.machine.settle()
-        was_faulty = self.was_faulty
+        was_faulty, had_old_pages = self.was_faulty, self.machine.has_old_pages
         is_clean = self.machine.stop()
         # A stop that ended takes nothing from it.
         is_power = self.machine.die(is_power=self.rng.random() < 0.5)
@@ -931,7 +953,12 @@ class Run:
             raise Violation("a stop was not clean")
         if is_clean:
             self.model.stopped()
+        self.has_stopped = is_clean and not (was_faulty or had_old_pages or self.plan.has_damage)
         return is_power
+
+    def _was_clean(self) -> bool:
+        """Whether the last start has found a clean stop."""
+        return bool(self.machine.observer.named("recovery_finished")[-1][0])
 
 
 def _turns(body: bytes) -> list[bytes]:

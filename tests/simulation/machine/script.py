@@ -22,6 +22,9 @@ passes; where `&` ends it, nothing moves before the next.
     off now                     here
     damage entry a 1 over=6     what the disk has of the second message is where that of the seventh is to be, too; `record`
     vhost w | unvhost w         a vhost is made, or deleted with all that is in it; its queues are called `w:c`
+    flip   shared message=3     when it goes off the next time: a bit of a message, of which nothing is promised then
+    flip   */0.g0.seg -20       or of an octet that no message needs, from the end where it is negative; `told`: a start says so;
+                                `needless`: of a message that is elsewhere, too
     restart now | lose client
     resegment entry_count=8 segment_size=900    a clean stop, then `burrowmq-store resegment`, a cut behind it, and a start
 
@@ -31,6 +34,8 @@ Places are those of `tests.simulation.machine.places`. State: none; called by `t
 from __future__ import annotations
 
 import errno
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from burrowmq.broker.definitions.parameters import set_policy
@@ -315,6 +320,29 @@ def unvhost(run: Run, words: Words) -> None:
         run.model.deleted(homes)
 
 
+def flip(run: Run, words: Words) -> None:
+    """A bit is another one when the machine is off."""
+    run.damages.append(partial(_flip, words))
+
+
+def _flip(words: Words, run: Run) -> None:
+    disk, pattern = run.machine.disk, pattern_of(words.at(0))
+    number = words.named_number("message", 0)
+    piece = run.model.publications[number].body if number else b""
+    for path in reversed(disk.paths()):
+        content = disk.content(path)
+        if fnmatchcase(path, pattern) and piece in content:
+            break
+    else:
+        raise NoStep(f"flip: no file {words.at(0)} has that")
+    at = content.index(piece) if number else int(words.at(1)) % len(content)
+    disk.damage(path, at, bytes([content[at] ^ 1]))
+    run.note(f"damage: {path} {at}")
+    if number and not words.has("needless"):
+        run.auditor.exempt({number}, ())
+    run.untold = path if words.has("told") else run.untold
+
+
 def restart(run: Run, _: Words) -> None:
     """A clean stop, and a start."""
     run.do_restart()
@@ -353,6 +381,7 @@ STEPS = {
     "fail": fail,
     "heal": heal,
     "cut": cut,
+    "flip": flip,
     "end": end,
     "damage": damage,
     "off": off,

@@ -266,6 +266,8 @@ def test_a_sync_that_failed_may_leave_a_hole() -> None:
         ("lost", b"old" + bytes(597)),
         ("kept", b"1" * 300 + b"2" * 300),
         ("first", b"1" * 300 + bytes(300)),
+        ("rest", b"old" + bytes(297) + b"2" * 300),
+        ("half", b"1" * 300 + bytes(300)),
         ("last", b"old" + bytes(297) + b"2" * 300),
         ("torn", b"1" * 300 + b"2" * (64 * 2 - 300 % 64 + 64) + bytes(300)),
         ("holed", b"1" * 64 + bytes(64) + b"1" * 172 + b"2" * 20 + bytes(64) + b"2" * 216),

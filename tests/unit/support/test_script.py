@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def test_what_is_no_script_is_refused(tmp_path: Path, text: str) -> None:
         scripts(tmp_path)
 
 
-@pytest.mark.parametrize("step", ["dance a", "consume d", "off power content:own=half"])
+@pytest.mark.parametrize("step", ["dance a", "consume d", "off power content:own=some"])
 def test_a_step_that_cannot_be_taken_is_told(tmp_path: Path, step: str) -> None:
     with pytest.raises(NoStep):
         script(tmp_path, step).go()
@@ -87,14 +88,16 @@ def test_the_machine_goes_off_before_or_behind_a_call(
     assert [one.state == "in" for one in run.model.current["a"].all_copies()] == [True, is_there]
 
 
-def test_what_a_cut_leaves_is_said_by_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fates", "state"),
+    [("", "gone"), ("name:queues/=kept name:*/queues/*=kept content:own=kept", "in")],
+)
+def test_what_a_cut_leaves_is_said_by_place(tmp_path: Path, fates: str, state: str) -> None:
     """Nobody waits for a confirm: what is written is not synced."""
-    text = "publish a 2 size=400 silent\noff power content:shared=kept content:a=kept"
-    kept = script(tmp_path, f"with embed_below=0\n{text}")
-    kept.go()
-    lost = script(tmp_path, "publish a 2 silent\noff power")
-    lost.go()
-    assert len([one for one in lost.model.current["a"].all_copies() if one.state == "in"]) == 0
+    text = f"with embed_below=4096\npublish b\npublish a 1 silent\npass 0.02\noff power {fates}"
+    run = script(tmp_path, text)
+    run.go()
+    assert [one.state for one in run.model.current["a"].all_copies()] == [state]
 
 
 def test_a_killed_process_leaves_its_pages(tmp_path: Path) -> None:
@@ -234,3 +237,27 @@ def test_something_moves_and_does_not_come_to_rest(tmp_path: Path) -> None:
     run = script(tmp_path, "with switch_share=1\npublish a &\nmove 6\noff power")
     run.go()
     assert [copy.state for copy in run.model.current["a"].all_copies()] == ["gone"]
+
+
+def test_a_damaged_message_is_promised_no_more_and_others_are(tmp_path: Path) -> None:
+    run = script(tmp_path, "with embed_below=0\npublish a 3\nflip shared message=2\noff power")
+    run.go()
+    assert [one.state for one in run.model.current["a"].all_copies()] == ["in", "gone", "in"]
+    assert run.auditor.damaged == {2}
+
+
+def test_who_says_nothing_of_damage_that_has_to_be_told_is_found(tmp_path: Path) -> None:
+    run = script(tmp_path, "publish a\nflip /data/STORE.json 0 told\nrestart now")
+    run.damages.clear()
+    run.untold = "/data/STORE.json"
+    run.plan = replace(run.plan, steps=(*run.plan.steps[:1], *run.plan.steps[2:]))
+    with pytest.raises(Violation, match="is damaged and nobody says so"):
+        run.go()
+
+
+@pytest.mark.parametrize(("how", "state"), [("killed", "in"), ("power", "gone")])
+def test_the_power_takes_what_is_only_written(tmp_path: Path, how: str, state: str) -> None:
+    """With `confirm = written` a confirm covers the end of the process, and no more."""
+    run = script(tmp_path, f"with confirm=written embed_below=4096\npublish a 3\noff {how}")
+    run.go()
+    assert [one.state for one in run.model.current["a"].all_copies()] == [state] * 3
