@@ -9,6 +9,7 @@ published to it as the k-th, which is true until its first start. State: none. C
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ _ENTRY = struct.Struct("<BBHB3sQIIQ")
 
 def misplace(run: Run, kind: str, home: Home, number: int, over: int) -> None:
     """What the disk has of the message `number` of a queue is in the place of the message `over`, too."""
-    files = _Files(run.machine.disk, home, run.plan.limits.entry_count)
+    files = _Files(run.machine.disk, home, run.machine.limits.entry_count)
     numbers = list(home.copies)
     if kind == "entry":
         path, at = files.index(over)
@@ -37,10 +38,31 @@ def misplace(run: Run, kind: str, home: Home, number: int, over: int) -> None:
         at = files.location(over)
         is_damaged = True
         assert len(data) == len(files.record(over)[1]), "records of other lengths hide each other"
-    end = len(run.machine.disk.content(path))
-    run.machine.disk.damage(path, end, bytes(max(0, at - end)))
-    run.machine.disk.damage(path, at, data)
+    _put(run.machine.disk, path, at, data)
     run.auditor.exempt({numbers[over]} if is_damaged else (), ())
+
+
+def stray_entry(rng: random.Random, disk: MachineDisk, entry_count: int) -> str:
+    """Some entry of an index of version 2 is in a place behind all others, too; gives the index, nothing if none has room."""
+    begin = entries_at(entry_count)
+    for path in rng.sample(
+        paths := [one for one in disk.paths() if one.endswith(".qi")], len(paths)
+    ):
+        entries = disk.content(path)[begin:].rstrip(b"\0")
+        used = -(-len(entries) // ENTRY_SIZE)
+        if 0 < used < entry_count:
+            at = rng.randrange(used) * ENTRY_SIZE
+            entry = entries[at : at + ENTRY_SIZE].ljust(ENTRY_SIZE, b"\0")
+            _put(disk, path, begin + rng.randrange(used, entry_count) * ENTRY_SIZE, entry)
+            return path
+    return ""
+
+
+def _put(disk: MachineDisk, path: str, at: int, data: bytes) -> None:
+    """Have the disk say this, also behind the end of the file."""
+    end = len(disk.content(path))
+    disk.damage(path, end, bytes(max(0, at - end)))
+    disk.damage(path, at, data)
 
 
 class _Files:
@@ -48,7 +70,7 @@ class _Files:
 
     def __init__(self, disk: MachineDisk, home: Home, entry_count: int) -> None:
         self._disk = disk
-        self._part = f"/queues/{QueueNames('/', home.name).directory}/"
+        self._part = f"/queues/{QueueNames(home.vhost, home.queue).directory}/"
         self._entry_count = entry_count
 
     def _path(self, number: int, suffix: str) -> str:

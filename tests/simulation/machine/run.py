@@ -23,6 +23,7 @@ from tests.simulation.machine.audit import Auditor
 from tests.simulation.machine.branches import Branches
 from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, Refused, SimClient
 from tests.simulation.machine.coverage import Met
+from tests.simulation.machine.damages import stray_entry
 from tests.simulation.machine.model import DEAD, HERE, Home, Model, Publication
 from tests.simulation.machine.node import Limits, Machine, Violation
 from tests.simulation.machine.places import Ending
@@ -109,6 +110,9 @@ class Plan:
     letters: float = 0.4  # of the queues have dead letters
     priorities: float = 0.25
     silence: float = 0.0  # of the publishes wait for no confirm, so that nothing is synced for them
+    strays: float = (
+        0.0  # of the cuts find an index entry in another place, too, where damage is had
+    )
     is_plain: bool = (
         False  # queues are durable and nothing else, and nothing happens that no step says
     )
@@ -131,6 +135,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     storm = random.Random(f"storms {seed}")
     debt = random.Random(f"debts {seed}")
     pairs = random.Random(f"pairs {seed}")
+    stray = random.Random(f"strays {seed}")
     estate = random.Random(f"estates {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
@@ -199,6 +204,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         letters=estate.choice((0.4, 0.8)) if has_estates else 0.4,
         priorities=estate.choice((0.1, 0.25, 0.25, 0.7)),
         silence=estate.choice((0.0, 0.0, 0.3, 0.7)),
+        strays=stray.choice((0.0, 0.5)),
     )
 
 
@@ -452,6 +458,9 @@ class Run:
             self.damages.pop()(self)
         if is_power and self.plan.has_damage and self.rng.random() < 0.5:
             self._damage()
+        strays = self.plan.strays if is_power and self.plan.has_damage else 0.0
+        if strays and self.rng.random() < strays:
+            self._stray()
         if not self.plan.is_plain and self.rng.random() < 0.2:
             disk = self.machine.disk
             disk.cut_before = disk.operations + self.rng.randint(0, 30)
@@ -522,6 +531,14 @@ class Run:
         if damages:
             self.result.operations["damage"] += 1
             self.auditor.exempt(numbers, homes)
+
+    def _stray(self) -> None:
+        """An index entry is in a place that holds none, too: that costs nothing, and gives nobody a message twice."""
+        disk = self.machine.disk
+        path = stray_entry(self.rng, disk, self.machine.limits.entry_count)
+        if path:
+            self.result.operations["stray"] += 1
+            self.note(f"an entry is in two places of {path}")
 
     def _numbers_in(self, data: bytes) -> set[int]:
         """The messages of which some bytes are in there: all whose body shares eight octets with it, or is near."""

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.names import NAME_FILE
+from burrowmq.storage.queue.v2.index import entries_at
+from burrowmq.storage.record import ENTRY_SIZE
+from tests.simulation.machine.damages import stray_entry
 from tests.simulation.machine.node import Violation
 from tests.simulation.machine.places import pattern_of
 from tests.simulation.machine.plans import packed, scripts, unpacked
@@ -261,3 +264,31 @@ def test_the_power_takes_what_is_only_written(tmp_path: Path, how: str, state: s
     run = script(tmp_path, f"with confirm=written embed_below=4096\npublish a 3\noff {how}")
     run.go()
     assert [one.state for one in run.model.current["a"].all_copies()] == [state] * 3
+
+
+def test_an_entry_that_strays_costs_nothing(tmp_path: Path) -> None:
+    run = script(tmp_path, "publish a 4\npass 0.1\noff killed")
+    strays: list[str] = []
+    passed = run._take
+
+    def take(step: str) -> None:
+        if step == "off killed":
+            disk, count = run.machine.disk, run.plan.limits.entry_count
+            path = stray_entry(run.rng, disk, count)
+            begin = entries_at(count)
+            entries = disk.content(path)[begin:]
+            places = [entries[at : at + ENTRY_SIZE] for at in range(0, len(entries), ENTRY_SIZE)]
+            strays.extend(one.hex() for one in places[4:] if one in places[:4])
+        passed(step)
+
+    run._take = take  # type: ignore[method-assign]
+    run.plan = replace(run.plan, has_damage=True)
+    run.go()
+    assert len(strays) == 1
+    assert [copy.state for copy in run.model.current["a"].all_copies()] == ["in"] * 4
+
+
+def test_an_index_that_is_full_has_no_room_for_a_stray(tmp_path: Path) -> None:
+    run = script(tmp_path, "with entry_count=8\npublish a 8")
+    run.go()
+    assert stray_entry(run.rng, run.machine.disk, 8) == ""
