@@ -94,5 +94,5 @@ class QueueFaults:
         for (vhost, queue), faults in self._found.items():
             first = next(iter(faults.values()))
             others = f", and {len(self) - 1} more" if len(self) > 1 else ""
-            return f"queue '{queue}' in vhost '{vhost}' ({first.kind}): {first.reason}{others}"
+            return f"queue '{queue}' in vhost '{vhost}' ({first.kind}){others}: {first.reason}"
         return ""

@@ -26,7 +26,7 @@ def test_a_fault_is_told_once_for_all_levels() -> None:
         faults.changed(QueueNames("/", "q", level), "reading", "0.qs: pread failed")
     faults.changed(QueueNames("/", "r", 0), "writing", "no")
     assert (len(faults), len(faults.of("/", "q")), faults.of("/", "x")) == (2, 2, [])
-    assert faults.cause == "queue 'q' in vhost '/' (reading): 0.qs: pread failed, and 1 more"
+    assert faults.cause == "queue 'q' in vhost '/' (reading), and 1 more: 0.qs: pread failed"
     faults.changed(QueueNames("/", "q", 0), "reading", "")
     assert observer.named("queue_fault_over") == []
     for name, level, kind in (("q", 3, "reading"), ("r", 0, "writing"), ("r", 0, "reading")):
