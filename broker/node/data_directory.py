@@ -36,7 +36,7 @@ class DataDirectory:
             raise self._unusable(error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             lock.seek(0)
             owner = lock.read().strip() or "unknown"
             lock.close()
@@ -44,9 +44,16 @@ class DataDirectory:
                 f"data directory {self.path} is in use by process {owner}; "
                 "stop it or choose another with --data-dir"
             ) from error
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+        except (
+            OSError
+        ) as error:  # nobody has it: the file system has no locks to give, or the disk fails
+            lock.close()
+            refused = OSError(error.errno, error.strerror, lock.name)
+            raise self._unusable(refused) from error
+        # Whose it is only somebody reads who is refused: a full disk is none of a start's reasons to fail.
+        with contextlib.suppress(OSError):
+            lock.truncate(0)
+            os.write(lock.fileno(), f"{os.getpid()}\n".encode())
         self._lock = lock
 
     def _unusable(self, error: OSError) -> DataDirectoryUnusable:

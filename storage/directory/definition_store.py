@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS definition (
 _PRIMARY = 0xFF
 _IN_THE_WAY = {
     sqlite3.SQLITE_BUSY: "end the program that has it open, then start the node again",
-    sqlite3.SQLITE_CANTOPEN: "look at the rights of the files beside it (-wal, -shm), then start the node again",
+    sqlite3.SQLITE_CANTOPEN: "look at the disk, and at the rights of the files beside it (-wal, -shm)",
 }
 
 

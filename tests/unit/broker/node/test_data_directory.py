@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import resource
 
 import pytest
 
@@ -65,6 +67,31 @@ def test_a_directory_that_cannot_be_used_says_what_to_do(tmp_path):
             DataDirectory(str(path)).lock()
     with pytest.raises(DataDirectoryUnusable, match="choose another with --data-dir"):
         DataDirectory("").lock()
+
+
+def test_a_lock_that_the_disk_refuses_is_nobodys(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    (tmp_path / "LOCK").write_text("1\n")
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(DataDirectoryUnusable, match=r"No locks available: .*LOCK; look at that d"):
+        DataDirectory(str(tmp_path)).lock()
+
+
+def test_a_full_disk_does_not_keep_a_directory_from_being_locked(tmp_path):
+    first, second = DataDirectory(str(tmp_path)), DataDirectory(str(tmp_path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        first.lock()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with pytest.raises(DataDirectoryLocked, match="in use by process unknown"):
+        second.lock()
+    first.unlock()
+    second.lock()
+    second.unlock()
 
 
 def test_a_directory_of_somebody_else_names_the_user(tmp_path, monkeypatch):

@@ -277,7 +277,7 @@ def test_a_database_that_cannot_be_opened_is_an_error_of_the_store(tmp_path: Pat
             sqlite3.SQLITE_CANTOPEN,
             "unable to open",
             StorageError,
-            "look at the rights of the files",
+            "look at the disk, and at the rights",
         ),
     ],
 )
