@@ -49,7 +49,7 @@ def bind(process: ServerProcess) -> BoundSockets:
     try:
         path = settings.control_socket(config)
         if path:
-            bound.control = _bind_control(path)
+            bound.control = _control(path)
         _bind_all(settings.management_addresses(config), bound.api)
         _bind_all(settings.prometheus_addresses(config), bound.prometheus)
         _bind_all(settings.tls_addresses(config.management), bound.secure_api)
@@ -66,6 +66,15 @@ def bind_api(bound: BoundSockets, host: str, port: int) -> socket.socket:
     assert sock is not None, "only what is optional may be left out"
     bound.api.append(sock)
     return sock
+
+
+def _control(path: str) -> socket.socket:
+    try:
+        return _bind_control(path)
+    except OSError as error:
+        way = "look at that disk, and at what is in its way"
+        text = f"burrowctl's socket {path} cannot be made: {error.strerror}; {way}"
+        raise CannotOpen(text) from error
 
 
 def _bind_control(path: str) -> socket.socket:

@@ -58,6 +58,16 @@ def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
             bound_sockets.bind(process_in(tmp_path, port))
 
 
+def test_a_control_socket_that_the_disk_refuses_is_named(tmp_path: Path) -> None:
+    (tmp_path / "control.sock").mkdir()
+    with pytest.raises(bound_sockets.CannotOpen) as caught:
+        bound_sockets.bind(process_in(tmp_path))
+    assert str(caught.value) == (
+        f"burrowctl's socket {tmp_path}/control.sock cannot be made: Is a directory;"
+        " look at that disk, and at what is in its way"
+    )
+
+
 def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
     bound_sockets.bind(process_in(tmp_path)).close()
     assert (tmp_path / "control.sock").exists()
