@@ -78,7 +78,9 @@ def _head_timestamp(queue: QueuePort) -> int | None:
     return None
 
 
-def _backing_queue(queue: QueuePort) -> Row:
+def _backing_queue(queue: QueuePort) -> Row | None:
+    if queue.kind != "classic":
+        return None  # as in RabbitMQ
     in_ram = queue.ram_ready_count
     on_disk = queue.ready_count - in_ram
     first = 0
