@@ -1,4 +1,4 @@
-"""What replicated messages cost: `python -m bench.cluster [--rounds 3] [--messages 60000] [--amqp] [--rabbitmq] [--only NAME,...]`.
+"""What replicated messages cost: `python -m bench.cluster [--amqp] [--rabbitmq] [--perftest] [--rounds 3] [--only NAME,...]`.
 
 Three nats-servers on loopback, streams of three replicas that sync before they answer (`sync_interval: always`), and one
 front-end without AMQP in this process (`bench.jetstream`). Messages are records of persistent AMQP messages, packed and
@@ -24,7 +24,7 @@ from pathlib import Path
 import pika
 import uvloop
 
-from bench import native
+from bench import native, perftest
 from bench.jetstream import FrontEnd
 from bench.nats_servers import NatsCluster
 from bench.peers import Node, Setting
@@ -258,6 +258,25 @@ class AmqpBench:
             messages=load.messages,
         )
 
+    def _perftest(self, rate: Callable[[perftest.PerfTestResult], float], *options: str) -> Row:
+        load = self._load
+        common = ["-u", "perftest", "-p", "-f", "persistent", "-s", str(load.size)]
+        meter, front_s = Meter(self.keepers), self._front_s()
+        result = perftest.run(self.port, [*common, *options])
+        row = meter.row(load.messages)
+        front_us = (self._front_s() - front_s) / load.messages * 1e6
+        return Row(rate(result), row.servers_us, front_us, row.rss_mb)
+
+    def perftest_publish(self) -> Row:
+        self._declare("perftest")
+        options = ("-x", "1", "-y", "0", "-c", "500", "-C", str(self._load.messages))
+        return self._perftest(lambda result: result.sent_rate, *options)
+
+    def perftest_consume(self) -> Row:
+        """What `perftest_publish` has left."""
+        options = ("-x", "0", "-y", "1", "-q", "500", "-D", str(self._load.messages))
+        return self._perftest(lambda result: result.received_rate, *options)
+
 
 class BurrowBench(AmqpBench):
     """A front-end of its own process before the nats-servers."""
@@ -385,6 +404,11 @@ async def measure(options: argparse.Namespace, directory: Path, load: Load) -> d
                 add("consume", await jetstream.consume())
             for whose, each in amqp.items():
                 add(f"consume, {whose} quorum queue", await asyncio.to_thread(each.consume))
+            for whose, each in amqp.items() if options.perftest else ():
+                row = await asyncio.to_thread(each.perftest_publish)
+                add(f"PerfTest -c 500, {whose} quorum queue", row)
+                row = await asyncio.to_thread(each.perftest_consume)
+                add(f"PerfTest -q 500, {whose} quorum queue", row)
     finally:
         await jetstream.close()
         cluster.stop()
@@ -402,6 +426,7 @@ def main() -> int:
     parser.add_argument("--credit", type=int, default=500)
     parser.add_argument("--only", default="", help="words of the titles of JetStream's rows")
     parser.add_argument("--amqp", action="store_true", help="a BurrowMQ node before the servers")
+    parser.add_argument("--perftest", action="store_true", help="PerfTest's rows of both, too")
     parser.add_argument("--rabbitmq", action="store_true", help="three RabbitMQ nodes beside them")
     options = parser.parse_args()
     load = Load(options.messages // RUN * RUN, options.size, options.open_max, options.credit)
