@@ -108,6 +108,8 @@ class _Socket(asyncio.Protocol):
         self.heard_s = asyncio.get_running_loop().time()
         self.is_congested = False
         self.refusal = ""
+        self._ping_count = 0  # those that are not answered
+        self._caught_up: asyncio.Future[str] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Also called again when TLS has begun."""
@@ -144,6 +146,11 @@ class _Socket(asyncio.Protocol):
             case Ponged():
                 if not self.login.done():
                     self.login.set_result(None)
+                    return
+                self._ping_count -= 1
+                waited = self._caught_up
+                if not self._ping_count and waited is not None and not waited.done():
+                    waited.set_result("")
             case Refused():
                 self.refusal = event.text
 
@@ -151,6 +158,18 @@ class _Socket(asyncio.Protocol):
         """Send, or keep until the socket takes it."""
         if self.transport is not None and not self.ended.done():
             self.transport.write(data)
+
+    def ping(self) -> None:
+        """Ask for a sign of life."""
+        self._ping_count += 1
+        self.write(wire.PING)
+
+    async def caught_up(self, limit_s: float) -> None:
+        """Return when the server has taken all that was written, when the connection ends, or after `limit_s`."""
+        caught_up = self._caught_up = asyncio.get_running_loop().create_future()
+        self.ping()
+        ends = [caught_up, self.ended]
+        await asyncio.wait(ends, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
 
     def end(self, reason: str) -> None:
         """Close at once."""
@@ -213,12 +232,10 @@ class Link:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="cluster link")
 
     async def close(self) -> None:
-        """Close the connection, when what was written is sent, and look for no other."""
+        """Close the connection, when the server has taken what was written, and look for no other."""
         socket = self._socket
-        if socket is not None and socket.transport is not None:
-            socket.transport.close()
-            await asyncio.wait([socket.ended], timeout=FLUSH_S)
-            socket.end("closed")
+        if socket is not None:
+            await socket.caught_up(FLUSH_S)
         self.abandon()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -335,7 +352,7 @@ class Link:
             if silent_s >= SILENT_S:
                 return f"silent for {silent_s:.0f} s"
             if silent_s >= PING_S:
-                socket.write(wire.PING)
+                socket.ping()
 
 
 def _reason(error: Exception) -> str:

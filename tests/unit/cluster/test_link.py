@@ -246,6 +246,36 @@ def test_a_server_that_does_not_read_is_felt(monkeypatch: pytest.MonkeyPatch) ->
     run(scene())
 
 
+def test_what_was_written_is_taken_before_the_close() -> None:
+    async def scene() -> None:
+        async with listening() as peer:
+            owner = Owner()
+            link = linked(owner, peer)
+            link.start()
+            assert await owner.told.get() == "opened peer"
+            link.write(b"PUB last 0\r\n\r\n" * 1000)
+            await link.close()
+            for _ in range(1000):
+                assert await peer.heard("PUB") == b"PUB last 0"
+
+    run(scene())
+
+
+def test_a_server_that_does_not_answer_holds_up_no_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "FLUSH_S", 0.05)
+
+    async def scene() -> None:
+        async with listening() as peer:
+            owner = Owner()
+            link = linked(owner, peer)
+            link.start()
+            assert await owner.told.get() == "opened peer"
+            peer.answer = b""
+            await asyncio.wait_for(link.close(), 5)
+
+    run(scene())
+
+
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_tls_begins_behind_the_servers_first_word(tmp_path: Path, is_trusted: bool) -> None:
     authority = Authority(tmp_path)
