@@ -87,6 +87,7 @@ class ReplicatedQueue:
         self._after_pump: list[Callable[[], None]] = []
         self._timer: Timer | None = None
         self._timer_ms = 0.0
+        self._is_restored = declaration.default_version is not None
         self._is_crowding = False
         self._looked_ms = front_end.now_ms()
         self._message_count = 0  # in the stream, as far as this front-end knows
@@ -101,6 +102,7 @@ class ReplicatedQueue:
             front_end,
             scheduler,
             self._on_counted,
+            is_ours=self._is_restored,
         )
         self._answers_sid, inbox = front_end.subscribe(self._on_answers)
         self._window = Window(name.encode(), b"%b.%b" % (front_end.token, inbox), inbox)

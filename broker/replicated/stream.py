@@ -55,7 +55,10 @@ def stream_name(vhost: str, queue: str) -> str:
 
 
 class QueueStream:
-    """That of one queue; `changed` is called when it has become ready, or the number of messages is known anew."""
+    """That of one queue; `is_ours` when it was declared in an earlier life of the node.
+
+    `changed` is called when it has become ready, or the number of messages is known anew.
+    """
 
     def __init__(
         self,
@@ -63,6 +66,8 @@ class QueueStream:
         asking: Asking,
         scheduler: Scheduler,
         changed: Callable[[], None],
+        *,
+        is_ours: bool,
     ) -> None:
         self._settings = settings
         self._asking = asking
@@ -71,7 +76,7 @@ class QueueStream:
         self._waiting: list[Waiting] = []
         self._open_count = 0  # requests that are not answered
         self._is_over = False
-        self._was_ready = False
+        self._is_ours = is_ours  # or has been found there
         self._is_released = False
         self.is_ready = False
         self.message_count = 0
@@ -113,7 +118,7 @@ class QueueStream:
             self._on_failed(found)
             return
         self._open_count -= 1
-        self.is_ready = self._was_ready = True
+        self.is_ready = self._is_ours = True
         self._changed()
         self._look()
 
@@ -201,10 +206,10 @@ class QueueStream:
     def end(self) -> None:
         """The queue is gone; so is the stream, as soon as the cluster answers.
 
-        But for one that was never found there: it may be full of messages, and its declaration has failed.
+        But for one that is new and was never found there: it may be full of messages, and its declaration has failed.
         """
         self._is_over = True
-        if self._was_ready and not self._is_released:
+        if self._is_ours and not self._is_released:
             self._asking.doom(self.name)
         self._tell("the queue is deleted")
 

@@ -272,6 +272,15 @@ def test_a_restart_finds_the_queue_and_without_a_cluster_it_is_left_alone(
     later.link.open()
     later.settle()
     assert later.vhost.queues["q"].ready_count == 1
+    away = ClusterBench(monkeypatch, rows)
+    away.link.lose()
+    away.world.streams.update(later.world.streams)
+    away.vhost.delete_queue(away.vhost.queues["q"])
+    away.settle(2)
+    assert away.world.streams
+    away.link.open()
+    away.settle(2)
+    assert not away.world.streams  # it is deleted as soon as somebody answers
     with pytest.raises(ValueError, match=r"a quorum queue needs cluster\.urls"):
         ALONE.make_queue(QueueDeclaration(name="q", arguments=QUORUM), None, None)  # type: ignore[arg-type]
 
