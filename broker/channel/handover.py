@@ -137,8 +137,7 @@ def _book(
             session.demand_acks()
     if tickets:
         _book_held(channel, tickets, count, epoch, ways, refused or ())
-        return
-    if refused:
+    elif refused:
         confirms.add_refused(sorted(refused), count, epoch, ways)
     else:
         confirms.add(count, epoch, ways)

@@ -148,3 +148,25 @@ def test_a_queue_that_waits_holds_up_nobody_else() -> None:
     one.finish()
     bench.run()
     assert answers(client) == [("Basic.Ack", 1, False)]
+
+
+def test_of_one_run_what_is_kept_here_does_not_wait_for_what_is_kept_elsewhere() -> None:
+    bench = BrokerBench()
+    bench.queue("here", durable=True)
+    bench.vhost.bind(Edge("amq.direct", "queue", "here", b"here", {}))
+    elsewhere = bind_elsewhere(bench, "amq.direct", b"there")
+    client = publisher(bench)
+    persistent = BasicProperties(delivery_mode=2)
+    client.send(
+        publish("amq.direct", "there", b"1", properties=persistent)
+        + publish("amq.direct", "here", b"2", properties=persistent)
+    )
+    bench.commit()
+    assert answers(client) == [("Basic.Ack", 2, False)]
+    client.send(publish("amq.direct", "there", b"3") + publish("amq.direct", "none", b"4"))
+    bench.run()
+    assert answers(client) == [("Basic.Ack", 4, False)]
+    for ticket in elsewhere.tickets:
+        ticket.finish()
+    bench.run()
+    assert answers(client) == [("Basic.Ack", 1, False), ("Basic.Ack", 3, False)]
