@@ -43,6 +43,9 @@ def hindrances(node: RunningNode, session: Session) -> list[Row]:
     if "backlog" in pauses:
         text = "The disk is behind what is published: publishers wait for it."
         found.append(told("disk", pauses["backlog"], text))
+    if "cluster" in pauses:
+        text = "The cluster is behind what is published: publishers wait for it."
+        found.append(told("cluster", pauses["cluster"], text))
     if wire is not None and ("unread output" in pauses or session.is_congested):
         text = f"The client does not read what it is sent: {wire.bytes_unsent} bytes wait for it."
         found.append(told("client", wire.unread_since_s, text))

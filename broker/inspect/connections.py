@@ -13,6 +13,9 @@ from burrowmq.broker.peer.tls import TlsPeer
 from burrowmq.broker.peer.wire import Wire
 from burrowmq.broker.session.session import Session
 
+FLOW = frozenset(("backlog", "cluster"))
+"""Why publishers are not read: what they send is to go somewhere that is behind."""
+
 
 def alarms(node: RunningNode) -> list[Row]:
     """Alarms in effect: resource memory, disk, or queue (one whose files fail), and the cause of each in words."""
@@ -83,7 +86,7 @@ def session_state(node: RunningNode, session: Session) -> str:
     """RabbitMQ's word for what a connection is doing."""
     if session.is_blocked:
         return "blocked"
-    if session.wire is not None and "backlog" in session.wire.pauses:
+    if session.wire is not None and not session.wire.pauses.keys().isdisjoint(FLOW):
         return "flow"
     state = str(session.connection.state)
     return "blocking" if state == "running" and node.alarms.active else state

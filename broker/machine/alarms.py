@@ -35,7 +35,8 @@ class Alarms:
         """What each alarm in force was set for, in words."""
         self.since_s: dict[str, float] = {}
         """When each alarm in force was set, by the wall clock."""
-        self.is_lagging = False
+        self.behind: set[str] = set()
+        """What takes less than is published, so that publishers are not read: backlog (the disk's), cluster."""
 
     @property
     def reason(self) -> str:

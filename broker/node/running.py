@@ -195,7 +195,7 @@ class RunningNode:
             self.scheduler,
             self.entropy,
             self.observer,
-            self._on_crowded,
+            functools.partial(self._on_behind, "cluster"),
         )
         return VhostFactory(
             self.config,
@@ -315,7 +315,7 @@ class RunningNode:
     def _connect_engine(self) -> None:
         engine = self.engine
         engine.on_committed = self.scheduler.on_committed
-        engine.on_backlog = self._on_backlog
+        engine.on_backlog = functools.partial(self._on_behind, "backlog")
         # Acks that have arrived by now are to be in the commit: what they are for need not be written.
         engine.on_due = self.scheduler.touch
         full_disk = FullDisk(
@@ -408,23 +408,19 @@ class RunningNode:
             for session in list(self.sessions):
                 session.unblock()
 
-    def _on_backlog(self, is_lagging: bool) -> None:
-        self.alarms.is_lagging = is_lagging
+    def _on_behind(self, what: str, is_behind: bool) -> None:
+        """The disk, or the cluster, takes less than is published: publishers are not read until it has caught up."""
+        if is_behind:
+            self.alarms.behind.add(what)
+        else:
+            self.alarms.behind.discard(what)
         for session in self.sessions:
             if session.wire is None:
                 continue
-            if is_lagging and session.is_publisher:
-                session.wire.pause_reading("backlog")
-            elif not is_lagging:
-                session.wire.resume_reading("backlog")
-
-    def _on_crowded(self, is_crowded: bool) -> None:
-        """The cluster takes less than is published: publishers are not read until it has caught up."""
-        for session in self.sessions:
-            if session.wire is not None and is_crowded and session.is_publisher:
-                session.wire.pause_reading("cluster")
-            elif session.wire is not None and not is_crowded:
-                session.wire.resume_reading("cluster")
+            if is_behind and session.is_publisher:
+                session.wire.pause_reading(what)
+            elif not is_behind:
+                session.wire.resume_reading(what)
 
     def _on_refused(
         self, epoch: int, names: frozenset[QueueNames], acks_of: frozenset[int]

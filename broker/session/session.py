@@ -186,10 +186,10 @@ class Session:
         except Exception as error:  # noqa: BLE001 - whatever it is, `_guard` answers
             self.guard(channel, error, 60, 40)
         self.is_publisher = True
-        # A turn has to end, consumers or not: what was staged is handed over there.
-        self.scheduler.touch()
-        if self.context.alarms.is_lagging and self.wire is not None:
-            self.wire.pause_reading("backlog")
+        self.scheduler.touch()  # a turn has to end: what was staged is handed over there
+        if self.context.alarms.behind and self.wire is not None:
+            for reason in self.context.alarms.behind:
+                self.wire.pause_reading(reason)
 
     def intercept(self, take: Callable[[Channel, PublishRun], PublishRun | None]) -> None:
         """Have each run of publishes go through `take` first: what that gives back is published."""

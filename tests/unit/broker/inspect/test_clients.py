@@ -39,6 +39,9 @@ def test_why_a_connection_stands_still(bench: NodeBench) -> None:
     assert reasons(bench, client) == ["disk", "client", "reply"]
     assert "70 bytes" in inspect.hindrances(bench.node, client.session)[1]["text"]
     assert inspect.session_state(bench.node, client.session) == "flow"
+    client.pauses = {"cluster": 5.0}
+    assert reasons(bench, client) == ["cluster", "client"]
+    assert inspect.session_state(bench.node, client.session) == "flow"
     client.session.wire = None
     assert reasons(bench, client) == []
     client.session.wire = client

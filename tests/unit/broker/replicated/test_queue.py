@@ -325,6 +325,20 @@ def test_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refuse
     assert len(bench.stream().messages) == 19_000
 
 
+def test_who_begins_to_publish_while_the_cluster_is_behind_is_not_read_either(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    assert not client.pauses
+    bench.alarms.behind.add("cluster")
+    late = publisher(bench)
+    bench.settle()
+    assert not late.pauses
+    late.send(publish_bytes(1, "", "q", b"x"))
+    assert list(late.pauses) == ["cluster"]
+
+
 def test_without_a_connection_a_declaration_is_refused_at_once(bench: ClusterBench) -> None:
     client = publisher(bench)
     bench.link.lose()
