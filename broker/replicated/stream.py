@@ -78,6 +78,7 @@ class QueueStream:
         self._is_over = False
         self._is_ours = is_ours  # or has been found there
         self._is_released = False
+        self._is_again_due = False
         self.is_ready = False
         self.message_count = 0
         """As of the last answer."""
@@ -124,11 +125,13 @@ class QueueStream:
 
     def _on_failed(self, refusal: Refusal) -> None:
         self._open_count -= 1
-        if not self._is_over:
+        if not (self._is_over or self._is_again_due):
+            self._is_again_due = True
             self._scheduler.call_later(AGAIN_S, self._try_again)
         self._tell(refusal.text)
 
     def _try_again(self) -> None:
+        self._is_again_due = False
         if not self.is_ready:
             self.make()
 

@@ -1,6 +1,6 @@
 """Quorum queues as a client meets them, with servers in memory; real ones are in tests/cluster.
 
-Covers: broker/replicated/front_end.py, broker/replicated/intake.py, broker/replicated/stream.py
+Covers: broker/replicated/front_end.py, broker/replicated/intake.py
 Covers: broker/node/replication.py
 """
 

@@ -1,0 +1,54 @@
+"""A queue's stream while nobody answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from burrowmq.broker.replicated.stream import AGAIN_S, QueueStream
+from burrowmq.cluster.api import Request, StreamSettings
+from burrowmq.cluster.questions import LINK_LOST
+
+
+class Away:
+    """A cluster that nobody reaches, and less time than the next attempt waits for."""
+
+    def __init__(self) -> None:
+        self.answers: list[Callable[[], None]] = []
+        self.attempts: list[Callable[[], None]] = []
+
+    def ask(self, request: Request, then: Callable[[Any], None]) -> None:
+        """Say so when this call has returned."""
+        self.answers.append(lambda: then(LINK_LOST))
+
+    def when_gone(self, stream: str, then: Callable[[str], None]) -> None:
+        """There was no other."""
+        then("")
+
+    def call_later(self, delay_s: float, then: Callable[[], None]) -> None:
+        """What is to be done then."""
+        assert delay_s == AGAIN_S
+        self.attempts.append(then)
+
+    def answer(self) -> None:
+        """All that was asked."""
+        answers, self.answers = self.answers, []
+        for each in answers:
+            each()
+
+
+def test_however_often_one_asks_there_is_one_next_attempt():
+    away = Away()
+    found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
+    stream = QueueStream(found, cast("Any", away), cast("Any", away), lambda: None, is_ours=True)
+    told: list[str] = []
+    for _ in range(20):
+        stream.ask(told.append)
+        away.answer()
+    assert told == [LINK_LOST.text] * 20  # each at once
+    for _ in range(2):
+        (attempt,) = away.attempts
+        away.attempts.clear()
+        attempt()
+        away.answer()
+    assert len(away.attempts) == 1
