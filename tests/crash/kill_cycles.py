@@ -268,10 +268,12 @@ def run(
         wanted = max(messages // 25, 100) if large else messages
         place = directory / f"cycle{number}"
         cycle = make(place, scenario, wanted, seed + number)
-        wrong_before = report.wrong
+        wrong_before, told = report.wrong, len(report.problems)
         cycle.run(report)
         if report.wrong == wrong_before:
             shutil.rmtree(place)
+        for problem in report.problems[told:]:
+            sys.stderr.write(f"PROBLEM {problem}\n")
         sys.stderr.write(f"{number + 1}: {scenario}: {report.summary()}\n")
     return report
 
