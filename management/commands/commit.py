@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.outcome import Outcome, Rejected
 from burrowmq.management.answers.reply import ApiError
 
 COMMIT_TIMEOUT_S = 10.0
@@ -35,3 +36,22 @@ async def durable(node: RunningNode) -> None:
     )
     if not waiter.done():
         raise ApiError(503, "store_failed", "the change was not written to disk; see the log")
+
+
+async def taken(outcome: Outcome) -> bool:
+    """Whether a queue takes what it was given, when that is known; with `durable`, the disk has it too.
+
+    Raises: ApiError 503 when a queue that is kept elsewhere does not say.
+    """
+    if isinstance(outcome, int | Rejected):
+        return not isinstance(outcome, Rejected)
+    if not outcome.is_done:
+        done = asyncio.Event()
+        outcome.on_done = done.set
+        try:
+            await asyncio.wait_for(done.wait(), COMMIT_TIMEOUT_S)
+        except TimeoutError:
+            raise ApiError(
+                503, "cluster_silent", "the cluster does not say that it has it"
+            ) from None
+    return not outcome.refused

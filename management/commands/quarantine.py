@@ -11,9 +11,8 @@ import struct
 from typing import Any
 
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.management.answers.reply import bad_request, not_found
-from burrowmq.management.commands.commit import durable, staged
+from burrowmq.management.commands.commit import durable, staged, taken
 from burrowmq.protocol.codec import load_message, split_address
 from burrowmq.protocol.properties import decode
 from burrowmq.storage.errors import StorageError
@@ -38,9 +37,10 @@ async def restore(node: RunningNode, name: str) -> None:
         )
     address, raw, size, flags = parts
     message = load_message(address, raw, size, flags & ~_STORED, -1)
-    if isinstance(queue.publish([message], message.flags, size), Rejected):
-        raise bad_request(f"queue '{about.queue}' refuses it: it is full")
+    outcome = queue.publish([message], message.flags, size)
     staged(node)
+    if not await taken(outcome):
+        raise bad_request(f"queue '{about.queue}' refuses it: is it full?")
     await durable(node)
     await remove(node, name)
 

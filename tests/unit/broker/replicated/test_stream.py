@@ -37,7 +37,7 @@ class Away:
             each()
 
 
-def test_however_often_one_asks_there_is_one_next_attempt():
+def test_however_often_one_asks_there_is_one_next_attempt() -> None:
     away = Away()
     found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
     stream = QueueStream(found, cast("Any", away), cast("Any", away), lambda: None, is_ours=True)

@@ -11,6 +11,7 @@ from burrowmq.management.answers.reply import ApiError
 from burrowmq.management.commands import commit, parameters, topology, users
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.node import NodeBench
+from tests.support.fake_ticket import FakeTicket
 
 
 def test_a_change_reaches_the_end_of_the_turn(bench: NodeBench) -> None:
@@ -88,3 +89,12 @@ def test_a_batch_is_written_even_when_nothing_was_staged(bench: NodeBench) -> No
     epoch = bench.node.engine.epoch
     bench.loop.run_until_complete(commit.durable(bench.node))
     assert bench.node.engine.epoch == epoch + 1
+
+
+def test_what_a_queue_elsewhere_never_says_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commit, "COMMIT_TIMEOUT_S", 0.01)
+    assert not asyncio.run(commit.taken(FakeTicket(1, is_done=True, refused=[0])))
+    with pytest.raises(ApiError, match="503"):
+        asyncio.run(commit.taken(FakeTicket(1)))
