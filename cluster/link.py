@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ SILENT_S: Final = 3.0
 PAUSES_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """After so long the list is tried again; the last of these from then on."""
 FLUSH_S: Final = 1.0
+OLDEST: Final = (2, 15)
+"""What this was made with. 2.9 takes a batch for single messages, and keeps those of a resent one twice."""
 HIGH_WATER: Final = 1 << 20
 
 
@@ -365,10 +368,21 @@ def _hello(info: Greeting, name: str, version: str, where: Server) -> bytes:
     """CONNECT, and what the server answers when it has taken it. Raises: _NotLoggedIn."""
     if not info.has_headers or not info.has_jetstream:
         raise _NotLoggedIn("the server has no JetStream")
+    if _numbers(info.version) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise _NotLoggedIn(
+            f"the server is nats-server {info.version}, which is older than {oldest}"
+        )
     connect = wire.encode_connect(
         name=name, version=version, user=where.user, password=where.password
     )
     return connect + wire.PING
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version; none for a version that has no such form."""
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    return () if found is None else tuple(map(int, found.groups()))
 
 
 class _NotLoggedIn(Exception):

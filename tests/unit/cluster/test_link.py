@@ -158,6 +158,35 @@ def test_a_server_without_jetstream_is_of_no_use() -> None:
     run(scene())
 
 
+@pytest.mark.parametrize("version", ["2.9.10", "2.14.9", "", "newest"])
+def test_an_old_server_is_not_used(version: str) -> None:
+    async def scene() -> None:
+        async with listening() as peer:
+            peer.info["version"] = version
+            owner = Owner()
+            link = linked(owner, peer)
+            link.start()
+            expected = f"the server is nats-server {version}, which is older than 2.15"
+            assert (await owner.told.get()).endswith(expected)
+            await link.close()
+
+    run(scene())
+
+
+@pytest.mark.parametrize("version", ["2.15.0-RC.1", "v2.100.1", "3.0.0"])
+def test_a_newer_one_is(version: str) -> None:
+    async def scene() -> None:
+        async with listening() as peer:
+            peer.info["version"] = version
+            owner = Owner()
+            link = linked(owner, peer)
+            link.start()
+            assert (await owner.told.get()).startswith("opened")
+            await link.close()
+
+    run(scene())
+
+
 def test_a_server_that_does_not_log_in_has_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "CONNECT_S", 0.05)
 
