@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pika import spec
@@ -40,6 +40,7 @@ STORMS = 0.25  # of the runs
 DEBTS = 0.25  # of the runs in which calls fail
 PAIRS = 0.3
 ESTATES = 0.2
+TRICKLES = 0.4
 TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octets are to these
 SQLITE = 0.2
 RESEGMENTED = 0.05
@@ -50,6 +51,7 @@ NAMES = ("a", "b", "c", "d")
 # Stores without a commit log, with one, and with one after some starts.
 LOGS = ((False,), (True,), (True,), (True, False), (False, True, True))
 SIZES = (8, 20, 60, 130, 400, 900)
+SMALL_SIZES = SIZES[:3]
 WRITES = frozenset({"pwrite", "create", "truncate"})
 SYNCS = frozenset({"fdatasync", "fsync_dir"})
 READS = frozenset({"pread", "open"})
@@ -123,6 +125,12 @@ class Plan:
         return self.limits.store.get("confirm") != "written"
 
 
+def _with_short_commits(limits: Limits) -> Limits:
+    """Such that a commit of a small message for a queue with own files takes the short way of the commit log."""
+    store = {**limits.store, "open_files": 256, "log_queue_limit": 300}
+    return replace(limits, store=store, embed_below=120, cache_size=512 * 1024)
+
+
 def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     """Draw a seed's limits and operations. Each run is good at something else: weights are swarm-varied.
 
@@ -137,6 +145,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     pairs = random.Random(f"pairs {seed}")
     stray = random.Random(f"strays {seed}")
     estate = random.Random(f"estates {seed}")
+    trickle = random.Random(f"trickles {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -190,6 +199,9 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     has_estates = estate.random() < ESTATES
     if has_estates:
         chosen = ["inherit" if estate.random() < 0.15 else name for name in chosen]
+    if trickle.random() < TRICKLES:
+        limits = _with_short_commits(limits)
+        chosen = ["trickle" if trickle.random() < 0.2 else name for name in chosen]
     return Plan(
         seed,
         limits,
@@ -624,10 +636,27 @@ class Run:
         for _ in range(rng.choice((1, 1, 3, 8, 20))):
             client.publish(self._message(client), name, channel)
 
-    def _message(self, client: SimClient) -> Publication:
+    def do_trickle(self) -> None:
+        """A publisher waits for each confirm: small messages to one queue, with a commit each."""
+        client = self._client()
+        names = [
+            home.name
+            for home in self.model.current.values()
+            if home.is_stable and home.is_durable and home.version == 2 and home.name != DEAD
+        ]
+        if not names:
+            return
+        name = self.rng.choice(names)
+        for _ in range(self.rng.choice((5, 12, 30))):
+            if client.is_lost or client.is_paused or client.is_busy(CONFIRMING):
+                return
+            client.publish(self._message(client, SMALL_SIZES), name, CONFIRMING)
+            self._move(60)
+
+    def _message(self, client: SimClient, sizes: Sequence[int] = SIZES) -> Publication:
         rng = self.rng
         self.number += 1
-        size = rng.choice(SIZES)
+        size = rng.choice(sizes)
         body = (b"%08d" % self.number * (size // 8 + 1))[:size]
         deadline = None
         if rng.random() < 0.06:
