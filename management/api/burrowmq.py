@@ -275,6 +275,8 @@ async def delete_queue(call: Call) -> web.Response:
     if vhost not in call.node.vhosts:
         raise not_found()
     found = commands.topology.queue_of(call.node, vhost, name)
+    if body.get("if_empty"):
+        await commands.commit.counted(found)
     if body.get("if_unused") and len(found.consumers):
         raise bad_request("Queue is in use")
     if body.get("if_empty") and found.ready_count:

@@ -209,6 +209,8 @@ async def delete(call: Call) -> web.Response:
     found = commands.topology.queue_of(call.node, vhost, name)
     commands.users.require(call, vhost, "configure", "queue", name)
     commands.topology.require_access(call, vhost, found)
+    if call.flag("if-empty"):
+        await commands.commit.counted(found)
     if call.flag("if-unused") and len(found.consumers):
         raise bad_request(f"queue '{name}' in vhost '{vhost}' in use")
     if call.flag("if-empty") and found.ready_count:

@@ -10,7 +10,9 @@ import asyncio
 
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.outcome import Outcome, Rejected
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.management.answers.reply import ApiError
+from burrowmq.protocol.errors import AmqpError
 
 COMMIT_TIMEOUT_S = 10.0
 
@@ -36,6 +38,21 @@ async def durable(node: RunningNode) -> None:
     )
     if not waiter.done():
         raise ApiError(503, "store_failed", "the change was not written to disk; see the log")
+
+
+async def counted(queue: QueuePort) -> None:
+    """Return when it is known how many messages a queue has. Raises: ApiError 503 when that cannot be learnt."""
+    answer: asyncio.Future[AmqpError | None] = asyncio.get_running_loop().create_future()
+
+    def on_known(error: AmqpError | None) -> None:
+        if not answer.done():
+            answer.set_result(error)
+
+    queue.ask(on_known)
+    await asyncio.wait((answer,), timeout=COMMIT_TIMEOUT_S)
+    error = answer.result() if answer.done() else None
+    if error is not None or not answer.done():
+        raise ApiError(503, "unavailable", str(error or f"queue '{queue.name}' does not answer"))
 
 
 async def taken(outcome: Outcome) -> bool:

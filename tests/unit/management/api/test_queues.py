@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.management import messages
 from burrowmq.management.answers.access import TRUSTED
 from burrowmq.management.answers.rates import Rates
 from burrowmq.management.answers.reply import Call
 from burrowmq.management.answers.turns import KEYS_PER_TURN
 from burrowmq.management.api import queues
 from burrowmq.management.commands import vhosts
+from burrowmq.protocol.errors import AmqpError, NotFound
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish
-from tests.support.served import Served
+from tests.support.served import Answer, Served
 
 
 def test_list_is_the_reduced_set(served: Served) -> None:
@@ -91,6 +95,34 @@ def test_delete_conditions(served: Served) -> None:
     assert (answer.status, answer.body["reason"]) == (400, "queue 'full' in vhost '/' not empty")
     answer = served.api("DELETE", "/api/queues/%2F/orders?if-unused=true")
     assert (answer.status, answer.body["reason"]) == (400, "queue 'orders' in vhost '/' in use")
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_whether_a_queue_elsewhere_is_empty_is_asked(
+    served: Served, monkeypatch: pytest.MonkeyPatch, is_ours: bool
+) -> None:
+    def delete() -> Answer:
+        if is_ours:
+            body = {"name": "q", "if_empty": True}
+            return served.api("POST", "/api/burrowmq/delete-queue", body)
+        return served.api("DELETE", "/api/queues/%2F/q?if-empty=true")
+
+    def ask(queue: QueuePort, then: Callable[[AmqpError | None], None]) -> None:
+        asyncio.get_running_loop().call_later(0.01, learn, then)
+
+    def learn(then: Callable[[AmqpError | None], None]) -> None:
+        if not is_silent:
+            messages.publish(served.node, "/", "", "q", {}, b"of another front-end")
+        then(NotFound("queue 'q' is inaccessible") if is_silent else None)
+
+    served.bench.queue("q")
+    queue = served.node.vhosts["/"].queues["q"]
+    monkeypatch.setattr(type(queue), "ask", ask)
+    is_silent = True
+    assert delete().status == 503
+    is_silent = False
+    assert delete().status == 400
+    assert served.node.vhosts["/"].queues["q"] is queue
 
 
 def test_get_checks_its_body(served: Served) -> None:
