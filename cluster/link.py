@@ -302,7 +302,8 @@ class Link:
         except TimeoutError:
             self.owner.lost(f"{where.label}: no answer")
             return False
-        except (OSError, _NotLoggedIn) as error:  # ssl.SSLError is an OSError
+        except (OSError, UnicodeError, _NotLoggedIn) as error:
+            # ssl.SSLError is an OSError; UnicodeError: no machine can have that name.
             self.owner.lost(f"{where.label}: {_reason(error)}")
             return False
         self._socket = socket

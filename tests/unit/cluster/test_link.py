@@ -158,6 +158,23 @@ def test_a_server_without_jetstream_is_of_no_use() -> None:
     run(scene())
 
 
+def test_a_name_that_no_machine_can_have_is_one_server_that_does_not_answer() -> None:
+    async def scene() -> None:
+        async with listening() as peer:
+            odd = Server(host="a" * 64 + ".example", port=4222)
+            owner = Owner()
+            link = Link(
+                [odd, Server(host="127.0.0.1", port=peer.port)], owner, name="n", version="1"
+            )
+            link.start()
+            told = await asyncio.wait_for(owner.told.get(), 5)
+            assert told.startswith(f"lost {odd.label}: ")
+            assert (await asyncio.wait_for(owner.told.get(), 5)).startswith("opened")
+            await link.close()
+
+    run(scene())
+
+
 @pytest.mark.parametrize("version", ["2.9.10", "2.14.9", "", "newest"])
 def test_an_old_server_is_not_used(version: str) -> None:
     async def scene() -> None:
