@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from burrowmq.storage.files.filesystem import File, FileSystem
-from burrowmq.storage.log.files import OwnFile
 from burrowmq.storage.log.groups import Groups
 from burrowmq.storage.log.records import Kind
 
@@ -35,7 +34,7 @@ def move_out(base: FileSystem, groups: Groups, directories: Sequence[str]) -> No
         for path, own in made.items():
             file = small.opened(path)
             if file is not None:
-                file.move_out(OwnFile(groups, own))
+                file.move_out(groups.as_own(own))
         for directory in directories:
             small.let_go(directory)
             groups.note(Kind.MOVED_OUT, directory)
