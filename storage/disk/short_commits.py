@@ -1,10 +1,10 @@
 """The commonest commit on a short way: a few messages that somebody waits for, for queues whose files are there.
 
 Such a commit takes no steps (`storage.disk.writer`) and asks nobody what else is to be synced (`storage.files.cache`):
-its messages are packed and made durable in the log; the files of their queues get them many commits at a time. All
-else goes the usual way, and so does such a commit as soon as anything is not as it mostly is: definitions and dead
-letters in it, large messages, a segment to begin or to end, files that wait for a sync, a refused queue, a file system
-without log. Acknowledgements that nobody waits for come behind the sync, in steps.
+its messages are packed, written to their queues' files, and made durable in the log. All else goes the usual way, and
+so does such a commit as soon as anything is not as it mostly is: definitions and dead letters in it, large messages, a
+segment to begin or to end, files that wait for a sync, a refused queue, a file system without log. Acknowledgements
+that nobody waits for come behind the sync, in steps.
 
 State: none. Called by `storage.disk.jobs` on the disk thread: `write` and `give_back` under its lock. Invariants: what
 `write` refused is as if nobody had asked; what it wrote is counted, so that `make_durable` has to say True, or
@@ -64,7 +64,7 @@ class ShortCommits:
         self._embed_below = context.options.embed_below
 
     def write(self, commit: StagedCommit) -> Written | None:
-        """Write a commit to its queues' files, or hold it back from them, and count it; None: the usual way."""
+        """Write a commit to its queues' files and count it; None where it has to go the usual way."""
         way, context = self._way, self._context
         if (
             way is None

@@ -70,9 +70,7 @@ class Content:
         self._join_above = max(_PIECES_MIN, 2 * len(self.pieces))
 
 
-def painted(
-    pieces: Sequence[tuple[int, bytes | bytearray]], offset: int, size: int, ground: bytes = b""
-) -> bytes:
+def painted(pieces: Sequence[Piece], offset: int, size: int, ground: bytes = b"") -> bytes:
     """Give `size` bytes from an offset on: the pieces, one over the other, over what is there."""
     if size <= 0:
         return b""

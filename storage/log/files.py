@@ -1,10 +1,9 @@
 """Open files below `vhosts/*/queues/`: those of small queues, which lie in the log, and own ones.
 
-State: a small file's content, until it moves out; what was written to an own file since its last sync, and what of it
-is held back. Called through the `File` protocol by the queues' files, on the disk thread; `pread` and `size` also on
-the reader thread. Invariants: whoever holds a small file goes on reading and writing it after it moved out; what was
-written to an own file is in the file or held back from it (`storage.log.held_back`), and in the log only what a sync
-decides to put there; what is held back lies over what the file has, and nothing younger is written below it.
+State: a small file's content, until it moves out; what was written to an own file since its last sync. Called through
+the `File` protocol by the queues' files, on the disk thread; `pread` also on the reader thread. Invariants: whoever
+holds a small file goes on reading and writing it after it moved out; what was written to an own file is in the file,
+and in the log only what a sync decides to put there.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.log.content import Content, Piece, painted
+from burrowmq.storage.log.content import Content, Piece
 from burrowmq.storage.log.records import Kind
 
 Bytes = bytes | bytearray | memoryview
@@ -152,48 +151,17 @@ class Unsynced:
 
 
 class OwnFile:
-    """A file on the disk that the log may be ahead of. There is one for each path: all who have it open share it."""
+    """A file on the disk that the log may be ahead of."""
 
-    __slots__ = ("__weakref__", "_journal", "base", "held", "path")
+    __slots__ = ("_journal", "base", "path")
 
     def __init__(self, journal: Journal, base: File) -> None:
         self._journal = journal
         self.path = base.path
         self.base = base
-        # Runs of bytes that are not in the file yet, a later one over an earlier one. A list that somebody reads from
-        # grows, and is replaced by another when all of it is in the file.
-        self.held: list[tuple[int, bytearray]] = []
-
-    def hold(self, data: Bytes, offset: int) -> None:
-        """Have data written, and keep it back from the disk."""
-        if self.held:
-            begin, run = self.held[-1]
-            if begin + len(run) == offset:
-                run += data
-                return
-        self.held.append((offset, bytearray(data)))
-
-    def write_held(self) -> None:
-        """Write to the disk what was kept back. Raises OSError: then it still is."""
-        for offset, run in self.held:
-            self.base.pwrite(bytes(run), offset)
-        self.let_held_go()
-
-    def let_held_go(self) -> None:
-        """What was kept back is on the disk."""
-        if self.held:
-            self.held = []
-
-    def uncover(self, size: int, offset: int) -> None:
-        """So much is to be written on the disk: nothing older may lie over it. Raises OSError."""
-        if self.held and any(
-            begin < offset + size and offset < begin + len(run) for begin, run in self.held
-        ):
-            self.write_held()
 
     def pwrite(self, data: Bytes, offset: int) -> None:
         """Write all of data."""
-        self.uncover(len(data), offset)
         self.base.pwrite(data, offset)
         self._journal.unsynced(self.path).add(data, offset)
 
@@ -203,7 +171,6 @@ class OwnFile:
 
     def pwritev(self, parts: Sequence[Bytes], offset: int) -> None:
         """Write the parts."""
-        self.uncover(sum(map(len, parts)), offset)
         self.base.pwritev(parts, offset)
         unsynced = self._journal.unsynced(self.path)
         for part in parts:
@@ -216,38 +183,25 @@ class OwnFile:
         self.fdatasync()
 
     def pread(self, size: int, offset: int) -> bytes:
-        """Read; what is held back is taken first, because it is in the file before it is let go."""
-        held = self.held
-        data = self.base.pread(size, offset)
-        if not held:
-            return data
-        end = min(offset + size, max(offset + len(data), _end_of(held)))
-        return painted(held, offset, end - offset, data)
+        """Read."""
+        return self.base.pread(size, offset)
 
     def fdatasync(self) -> None:
         """Make what was written durable, in place."""
-        self.write_held()
         self.base.fdatasync()
         self._journal.settled(self.path)
 
     def truncate(self, size: int) -> None:
         """Cut or extend."""
         self.base.truncate(size)
-        if self.held:  # not written first: there may be no room, which is why somebody cuts
-            self.held = [(begin, run[: size - begin]) for begin, run in self.held if begin < size]
         self._journal.unsynced(self.path).set_large()
 
     def size(self) -> int:
         """Give the length."""
-        held = self.held
-        return max(self.base.size(), _end_of(held))
+        return self.base.size()
 
     def close(self) -> None:
         """Let go of it: the log may still have to sync it, and its descriptor goes with the last who has it."""
-
-
-def _end_of(held: Sequence[tuple[int, bytearray]]) -> int:
-    return max((begin + len(run) for begin, run in held), default=0)
 
 
 OwnWrite: TypeAlias = tuple[OwnFile, bytes, int]

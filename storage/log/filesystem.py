@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from burrowmq.storage.files.filesystem import File, FileSystem, Write
 from burrowmq.storage.log.commit_log import DIRECTORY
-from burrowmq.storage.log.files import as_own, missing
+from burrowmq.storage.log.files import OwnFile, as_own, missing
 from burrowmq.storage.log.groups import Groups
 from burrowmq.storage.log.records import Kind
 from burrowmq.storage.log.replay import Replayed
@@ -42,7 +42,7 @@ class LogFileSystem:
         self._small = self.groups.small
         self._own = self.groups.own
         self._syncs = Syncs(base, self.groups, f"{data_dir}/{DIRECTORY}", options)
-        self.short_way = ShortWay(self.groups, self._syncs)
+        self.short_way = ShortWay(base, self.groups, self._syncs)
 
     # -- what becomes durable -------------------------------------------------------------------------------------
 
@@ -55,14 +55,11 @@ class LogFileSystem:
     def write_some(self, writes: Sequence[Write]) -> int:
         """Write several: own files with one call, then those that are in memory."""
         own = [as_own(file) for file, _, _ in writes]
-        outside: list[Write] = []
-        for file, (_, data, offset) in zip(own, writes, strict=True):
-            if file is not None:
-                try:
-                    file.uncover(len(data), offset)
-                except OSError:  # whoever writes this one again hears it
-                    break
-                outside.append((file.base, data, offset))
+        outside = [
+            (file.base, data, offset)
+            for file, (_, data, offset) in zip(own, writes, strict=True)
+            if file is not None
+        ]
         left = self.base.write_some(outside) if outside else 0
         for done, (file, (given, data, offset)) in enumerate(zip(own, writes, strict=True)):
             if file is None:
@@ -137,10 +134,8 @@ class LogFileSystem:
             return small
         if is_small:
             raise missing(path, "open")
-        if self._queue_directory(path) is None:
-            return self.base.open(path)
-        with self._small.lock:
-            return self.groups.opened.get(path) or self.groups.as_own(self.base.open(path))
+        file = self.base.open(path)
+        return file if self._queue_directory(path) is None else OwnFile(self.groups, file)
 
     def create(self, path: str) -> File:
         """Create a new empty file."""
@@ -149,7 +144,7 @@ class LogFileSystem:
             if self._queue_directory(path) is None:
                 return self.base.create(path)
             self._prepare_name(path)
-            return self.groups.as_own(self.base.create(path))
+            return OwnFile(self.groups, self.base.create(path))
         if content is not None:
             error = FileExistsError(errno.EEXIST, "File exists", path)
             error.add_note("create")
@@ -184,7 +179,6 @@ class LogFileSystem:
 
     def _drop_own(self, path: str) -> None:
         """An own file is gone from its name; the log says so before the name is used again."""
-        self.groups.let_name_go(path)
         if self._own.drop(path):
             self.groups.note(Kind.OWN_FORGET, path)
 
@@ -208,7 +202,7 @@ class LogFileSystem:
         """What the log says of the target ends with the rename, neither before nor after it."""
         written = self._own.get(source)
         if written is not None:  # by its old name
-            file = written.file or self.open(source)
+            file = self.base.open(source) if written.file is None else written.file.base
             self.groups.forget(source)  # also when that fails: it is never synced again
             file.fdatasync()
         directory = target.rpartition("/")[0]
@@ -222,8 +216,6 @@ class LogFileSystem:
         except OSError:
             self.groups.take_rename_back(source, target)
             raise
-        self.groups.let_name_go(source)
-        self.groups.let_name_go(target)
         if self._own.note_renamed(source, target):
             self.groups.changed[directory] = None
 
@@ -256,7 +248,6 @@ class LogFileSystem:
         if self._queue_directory(f"{path}/.") != path:  # that of a vhost, or all queues of one
             for name in self._small.below(path):
                 self._small.remove(name)
-        self.groups.let_names_go(path)
         self._own.drop_below(path)
         self.groups.note(Kind.REMOVE_TREE, path)
 
@@ -287,8 +278,7 @@ class LogFileSystem:
         """Read a whole file."""
         content, is_small = self._small.content(path)
         if not is_small:
-            own = self.groups.opened.get(path)
-            return self.base.read_file(path) if own is None else own.pread(own.size(), 0)
+            return self.base.read_file(path)
         if content is None:
             raise missing(path, "read")
         return content.read(content.size, 0)
@@ -297,8 +287,7 @@ class LogFileSystem:
         """Give the length of the file at path."""
         content, is_small = self._small.content(path)
         if not is_small:
-            own = self.groups.opened.get(path)
-            return self.base.file_size(path) if own is None else own.size()
+            return self.base.file_size(path)
         if content is None:
             raise missing(path, "stat")
         return content.size
@@ -325,9 +314,6 @@ class LogFileSystem:
         """Give a file a second name; a small one is copied."""
         content, is_small = self._small.content(source)
         if not is_small:
-            own = self.groups.opened.get(source)
-            if own is not None:
-                own.write_held()
             self.base.link(source, target)
             return
         if content is None:

@@ -12,15 +12,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
-from weakref import WeakValueDictionary
 
 from burrowmq.storage.errors import error_text
 from burrowmq.storage.files.cache import NO_ROOM
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.content import Piece
-from burrowmq.storage.log.files import OwnFile, OwnWrite, Unsynced, opened
-from burrowmq.storage.log.held_back import HeldBack
+from burrowmq.storage.log.files import OwnWrite, Unsynced, opened
 from burrowmq.storage.log.own_files import OwnFiles
 from burrowmq.storage.log.records import Kind, pack_record, pack_writes
 from burrowmq.storage.log.replay import Replayed, replay, seed_of
@@ -45,9 +43,6 @@ class Groups:
         self._log.resume(replayed.generation, replayed.counting)
         self.small = SmallQueues(self, self.root, self._log.seed, replayed.directories)
         self.own = OwnFiles()
-        self.opened: WeakValueDictionary[str, OwnFile] = WeakValueDictionary()
-        # A quarter of a generation: a file gets many commits' bytes with one call, and memory is bounded.
-        self.held_back = HeldBack(base, limit // 4)
         self.changed: dict[str, None] = {}  # directories with names that only the disk has
         self._records: list[bytes] = []
         self._forgetting: set[str] = set()  # own files of which this is not durable yet
@@ -66,23 +61,6 @@ class Groups:
     def unsynced(self, path: str) -> Unsynced:
         """Give what is known of an own file's bytes."""
         return self.own.noted(path)
-
-    def as_own(self, file: File) -> OwnFile:
-        """Give an own file that was just opened or made; whoever opens it from now on gets the same."""
-        own = self.opened[file.path] = OwnFile(self, file)
-        return own
-
-    def let_name_go(self, path: str) -> None:
-        """The own file of this name is not what somebody gets who opens it."""
-        self.opened.pop(path, None)
-        self.held_back.drop(path)
-
-    def let_names_go(self, directory: str) -> None:
-        """There is nothing below this directory any more."""
-        below = f"{directory}/"
-        for path in [path for path in list(self.opened) if path.startswith(below)]:
-            self.opened.pop(path, None)
-        self.held_back.drop_below(directory)
 
     def settled(self, path: str) -> None:
         """All of an own file is durable in place."""
@@ -249,11 +227,7 @@ class Groups:
         by the next sync of all (`Syncs.refused`). It is no reason not to begin: to write it elsewhere may take the log.
         """
         waiting = self.own.waiting()
-        whole = {path: opened(one) for path, one in waiting.items() if not one.is_spoilt}
-        refused = self.held_back.write_out(whole.values())
-        for file, error in refused.items():
-            self.own.refuse(file.path, error)
-        files = {file.base: path for path, file in whole.items() if file not in refused}
+        files = {opened(one).base: path for path, one in waiting.items() if not one.is_spoilt}
         failed = self._base.sync_all(list(files), [])
         for item, error in failed:
             assert not isinstance(item, str)
@@ -298,11 +272,6 @@ class Groups:
         return {
             path: pieces for name, pieces in said.items() if (path := f"{self.root}{name}") in paths
         }
-
-    def write_out_if_due(self) -> None:
-        """Write to own files what is held back from them, if it is much; who refuses it is told when it is synced."""
-        if self.held_back.is_full:
-            self.held_back.write_out_all()
 
     def write_back(self, path: str, file: File) -> None:
         """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here.

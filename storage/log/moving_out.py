@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.log.files import OwnFile
 from burrowmq.storage.log.groups import Groups
 from burrowmq.storage.log.records import Kind
 
@@ -34,7 +35,7 @@ def move_out(base: FileSystem, groups: Groups, directories: Sequence[str]) -> No
         for path, own in made.items():
             file = small.opened(path)
             if file is not None:
-                file.move_out(groups.as_own(own))
+                file.move_out(OwnFile(groups, own))
         for directory in directories:
             small.let_go(directory)
             groups.note(Kind.MOVED_OUT, directory)

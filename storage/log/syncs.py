@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from burrowmq.records import NamedTuple
 from burrowmq.storage.files.filesystem import File, FileSystem
-from burrowmq.storage.log.files import as_own, base_of, is_small
+from burrowmq.storage.log.files import base_of, is_small
 from burrowmq.storage.log.groups import Groups
 from burrowmq.storage.log.moving_out import move_out
 
@@ -46,7 +46,6 @@ class Syncs:
     ) -> list[tuple[File | str, OSError]]:
         """Make files and directories durable."""
         groups = self._groups
-        groups.write_out_if_due()  # again, after what was refused
         told: list[tuple[File | str, OSError]] = []
         own = [file for file in files if not is_small(file)]
         if groups.own.has_refused:
@@ -115,12 +114,8 @@ class Syncs:
         self, files: Sequence[File], directories: Sequence[str]
     ) -> list[tuple[File | str, OSError]]:
         groups = self._groups
-        own = {known: file for file in files if (known := as_own(file)) is not None}
-        unwritten = groups.held_back.write_out(own)
-        failed: list[tuple[File | str, OSError]] = [
-            (own[known], error) for known, error in unwritten.items()
-        ]
-        given = {base_of(file): file for file in files if as_own(file) not in unwritten}
+        given = {base_of(file): file for file in files}
+        failed: list[tuple[File | str, OSError]] = []
         for item, error in self._base.sync_all(list(given), directories):
             failed.append((item if isinstance(item, str) else given[item], error))
         refused = {item if isinstance(item, str) else item.path for item, _ in failed}
@@ -144,14 +139,7 @@ class Syncs:
         return told, others
 
     def _write_back(self, file: File) -> list[tuple[File | str, OSError]]:
-        """Have in a file whose sync failed what only the log has; where that cannot be, the log has failed.
-
-        One that refused what was held back from it was not synced: nothing of it was dropped.
-        """
-        own = as_own(file)
-        if own is not None and own.held:
-            self._groups.own.spoil(file.path)
-            return []
+        """Have in a file whose sync failed what only the log has; where that cannot be, the log has failed."""
         try:
             self._groups.write_back(file.path, base_of(file))
         except OSError as error:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import pytest
 
 from burrowmq.storage.disk.short_commits import Written
-from burrowmq.storage.errors import DiskFull
 from burrowmq.storage.loop.staged_commit import Ack, AckMany, Append, Command
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 from tests.support.sim_filesystem import SimFileSystem
@@ -154,85 +153,17 @@ def test_a_segment_ends_the_usual_way() -> None:
     assert [watched.side.read(one) for one in QUEUES] == [list(range(9))] * 2
 
 
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("limit", [3000, 1 << 20], ids=["much", "generation"])
-def test_what_the_files_refuse_later_loses_nothing(
-    limit: int, times: int, nth: int, code: int
-) -> None:
-    """Messages that are in the log: when they are much, and when the log's generation ends."""
-    watched = _Watched(log_limit=limit)
+def test_what_the_disk_refuses_is_written_the_usual_way(nth: int) -> None:
+    watched = _Watched()
     watched.open()
-    side = watched.side
-    log = side.context.log
-    assert log is not None
-    watched.disk.fail("pwrite", code, nth=nth, times=times, path_part="/queues/")
-    for first in range(3, 40):
-        assert not side.commit(*append(first)).refused
-        if limit > 3000 and first == 30:
-            log.groups.renew()
-        assert [side.read(one) for one in QUEUES] == [list(range(first + 1))] * 2
-        if first % 6 == 0:
-            found = after_power_cut(watched.disk, first)
-            assert [found.read(one) for one in QUEUES] == [list(range(first + 1))] * 2
-    assert len(watched.written) > 10
-    assert watched.disk._faults[0].times == 0, "it was never met"
-    side.jobs.idle()
-    for seed in range(4):
-        found = after_power_cut(watched.disk, seed)
-        assert [found.read(one) for one in QUEUES] == [list(range(40))] * 2
-
-
-def test_files_that_refuse_it_for_good_block_their_queues_and_lose_nothing() -> None:
-    watched = _Watched(log_limit=12_000)
-    watched.open()
-    side = watched.side
-    watched.disk.fail("pwrite", errno.EIO, times=1 << 20, path_part="/queues/")
-    refused, count = False, 3
-    while not refused:
-        refused = bool(side.commit(*append(count)).refused)
-        count += not refused
-    assert 10 < count < 60, "it shows when what is held back is much"
+    watched.disk.fail("pwrite", errno.EIO, nth=nth, path_part="/queues/")
+    assert not watched.side.commit(*append(3)).refused
+    assert watched.written == []
+    assert [watched.side.read(one) for one in QUEUES] == [[0, 1, 2, 3]] * 2
+    assert watched.side.writer.counters.written == 8
     found = after_power_cut(watched.disk)
-    assert [found.read(one)[:count] for one in QUEUES] == [list(range(count))] * 2
-    watched.disk.heal()
-    side.jobs.reopen(is_last=True)
-    side.commit(Ack(1, 0, 0, None))
-    side.jobs.idle()
-    assert [side.read(one)[: count - 1] for one in QUEUES] == [
-        list(range(1, count)),
-        list(range(count - 1)),
-    ]
-    found = after_power_cut(watched.disk)
-    assert found.read(2)[:count] == list(range(count))
-
-
-def test_a_disk_that_is_full_for_long_costs_a_wait() -> None:
-    watched = _Watched(log_limit=12_000)
-    watched.open()
-    side = watched.side
-    watched.disk.fail("pwrite", errno.ENOSPC, times=1 << 20, path_part="/queues/")
-    waits: list[DiskFull] = []
-
-    def no_room(error: DiskFull) -> None:
-        waits.append(error)
-        found = after_power_cut(watched.disk, len(waits))
-        assert [found.read(one)[:count] for one in QUEUES] == [list(range(count))] * 2
-        if len(waits) == 4:
-            watched.disk.heal()
-
-    side.no_room = no_room  # type: ignore[method-assign]
-    count = 3
-    while not waits:
-        assert not side.commit(*append(count)).refused
-        count += 1
-    assert 10 < count < 60, "it shows when what is held back is much"
-    side.commit(*append(count))
-    assert [side.read(one) for one in QUEUES] == [list(range(count + 1))] * 2
-    side.jobs.idle()
-    found = after_power_cut(watched.disk)
-    assert [found.read(one) for one in QUEUES] == [list(range(count + 1))] * 2
+    assert [found.read(one) for one in QUEUES] == [[0, 1, 2, 3]] * 2
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])

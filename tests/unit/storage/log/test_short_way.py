@@ -1,11 +1,14 @@
-"""A few small writes are read from their files and durable in the log, or are as if nobody had asked."""
+"""A few small writes are in their files and in the log, or are as if nobody had asked."""
 
 from __future__ import annotations
 
+import errno
 import random
 
+import pytest
+
 from burrowmq.storage.files.filesystem import Write
-from tests.support.mounted_log import OPTIONS, QUEUES, made, mounted, moved_out, synced
+from tests.support.mounted_log import OPTIONS, QUEUE, QUEUES, made, mounted, moved_out, synced
 
 
 def test_own_and_small_files_go_together() -> None:
@@ -24,13 +27,15 @@ def test_own_and_small_files_go_together() -> None:
     assert found.read_file(small.path) == b"datamore"
 
 
-def test_what_is_too_much_is_written_nowhere() -> None:
-    filesystem, _ = mounted(options=OPTIONS._replace(limit=1 << 20))
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_what_is_too_much_or_refused_is_written_nowhere_but_there(is_refused: bool) -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
     own, small = moved_out(filesystem), made(filesystem, f"{QUEUES}/small/a")
-    writes: list[Write] = [(small, b"more", 4), (own, bytes(40_000), 500)]
+    if is_refused:
+        base.fail("pwrite", errno.EIO, path_part=QUEUE)
+    writes: list[Write] = [(small, b"more", 4), (own, bytes(6 if is_refused else 40_000), 500)]
     assert filesystem.short_way.write(writes) is None
     assert filesystem.read_file(small.path) == b"data"
-    assert own.size() == 500
     assert filesystem.short_way.is_open
 
 
