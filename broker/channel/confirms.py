@@ -98,7 +98,8 @@ class Confirms:
         if pending:
             last = pending[-1]
             is_same = ways.__class__ is tuple and (last.ways is ways or last.ways == ways)
-            if is_same and (last.epoch == epoch or (not epoch and last.epoch)):
+            # What waits for nothing goes with what waits for a commit, and not with what a ticket holds up.
+            if is_same and (last.epoch == epoch or (not epoch and 0 < last.epoch < _HELD)):
                 last.last = first + count - 1
                 return
         self._append(first, _Range(first + count - 1, epoch, ways))
