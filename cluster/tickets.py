@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import takewhile
 from typing import NamedTuple
 
 
 class Ticket:
-    """That of one run of `count` messages."""
+    """That of one run of `count` messages, which came at `came_ms`."""
 
-    __slots__ = ("count", "on_done", "open_count", "refused")
+    __slots__ = ("came_ms", "count", "on_done", "open_count", "refused")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, came_ms: float = 0.0) -> None:
         assert count > 0, "a run"
+        self.came_ms = came_ms
         self.count = count
         self.open_count = count
         self.refused: list[int] = []
@@ -58,6 +60,10 @@ class Shares:
 
     def __init__(self) -> None:
         self._shares: deque[Share] = deque()
+
+    def count_while(self, is_so: Callable[[Share], bool]) -> int:
+        """How many messages are in front of the first share of which something is not so."""
+        return sum(share.length for share in takewhile(is_so, self._shares))
 
     def add(self, share: Share) -> None:
         """A run, or a part of one, joins the end."""

@@ -6,8 +6,10 @@ messages are there, or after `collect_ms`.
 
 A burst has a message id, each attempt at it a batch id. When the answer of an attempt is lost (the connection broke,
 the leader was killed, nobody answered for `attempt_ms`), the burst is sent again under the same message id, and no
-other burst before its outcome is known: that keeps the publisher's order, and doubles nothing (docs/adr/0030). After
-`give_up_ms` its messages are refused: what became of them is not known, and their publisher is told so by a nack.
+other burst before its outcome is known: that keeps the publisher's order, and doubles nothing (docs/adr/0030).
+
+A message is refused when it is `give_up_ms` old and the stream has decided nothing for as long, whether it was sent
+(what became of it is not known then) or there was no link: its publisher is told so by a nack.
 
 A stream that has no room for a whole burst refuses all of it. Then half of it is tried, and so on: what has room is
 stored, and with the first single message that has none the rest of that burst is refused, since the stream was full
@@ -67,15 +69,22 @@ class WindowLimits:
 class _Burst:
     """Messages that are sent together."""
 
-    __slots__ = ("attempt", "began_ms", "next_ms", "number", "payloads", "shares")
+    __slots__ = ("attempt", "began_ms", "ends_ms", "next_ms", "number", "payloads", "shares")
 
     def __init__(
-        self, number: int, payloads: list[bytes], shares: list[Share], now_ms: float
+        self,
+        number: int,
+        payloads: list[bytes],
+        shares: list[Share],
+        now_ms: float,
+        ends_ms: float,
     ) -> None:
         self.number = number
         self.payloads = payloads
         self.shares = shares
         self.began_ms = now_ms
+        self.ends_ms = ends_ms
+        """When it is refused, if nothing is decided before that."""
         self.attempt = 0
         self.next_ms = now_ms
         """When it is sent, for the first time or again."""
@@ -99,6 +108,7 @@ class Window:
         self._waiting_bytes = 0
         self._shares = Shares()
         self._since_ms = 0.0  # since when something has been waiting
+        self._decided_ms = 0.0  # when the stream has last said what becomes of a burst
         self._burst: _Burst | None = None
         self._burst_number = 0
         self._divided_count = (
@@ -120,7 +130,7 @@ class Window:
         """A run joins what waits; what no server would take is refused."""
         if not self._waiting:
             self._since_ms = now_ms
-        ticket = Ticket(len(payloads))
+        ticket = Ticket(len(payloads), now_ms)
         longest = self.payload_max - HEADERS_MAX
         start = 0
         for place, payload in enumerate(payloads):
@@ -155,7 +165,7 @@ class Window:
     def is_stalled(self, now_ms: float) -> bool:
         """Whether nothing of what is in flight, or waits, has been answered for long."""
         since_ms = self._since_ms if self._burst is None else self._burst.began_ms
-        return not self.is_idle and now_ms - since_ms >= STALLED_MS
+        return not self.is_idle and now_ms - max(since_ms, self._decided_ms) >= STALLED_MS
 
     @property
     def is_idle(self) -> bool:
@@ -176,20 +186,28 @@ class Window:
         elif self.expire(now_ms):
             return self.poll(now_ms)
         burst.attempt += 1
-        burst.next_ms = min(now_ms + self._patience_ms, burst.began_ms + self._limits.give_up_ms)
+        burst.next_ms = min(now_ms + self._patience_ms, burst.ends_ms)
         self.resent_count += burst.attempt > 1
         return self._encoded(burst)
 
     def expire(self, now_ms: float) -> bool:
-        """Refuse what is in flight if nobody has answered for too long; whether that was so.
+        """Refuse what nobody has answered, or could be sent, for too long; whether there was any.
 
-        `poll` looks by itself: to be asked while there is no link.
+        `poll` looks by itself at what is in flight: to be asked while nothing can be sent.
         """
-        burst, limit_ms = self._burst, self._limits.give_up_ms
-        if burst is None or not burst.attempt or now_ms - burst.began_ms < limit_ms:
-            return False
-        self._refuse(burst, f"no answer for {limit_ms / 1000:.0f} s")
-        return True
+        reason = f"no answer for {self._limits.give_up_ms / 1000:.0f} s"
+        burst = self._burst
+        if burst is not None:
+            if now_ms < burst.ends_ms:
+                return False
+            self._refuse(burst, reason)
+        count = self._shares.count_while(lambda one: now_ms >= self._ends_ms(one))
+        if count:
+            self._refuse_waiting(count, reason)
+        return burst is not None or count > 0
+
+    def _ends_ms(self, share: Share) -> float:
+        return max(share.ticket.came_ms, self._decided_ms) + self._limits.give_up_ms
 
     def due_ms(self) -> float | None:
         """When `poll` has something to do again, if no answer comes; None for never."""
@@ -217,7 +235,8 @@ class Window:
         self._divided_count = max(0, self._divided_count - count)
         self._part_count = (self._divided_count + 1) // 2
         self._burst_number += 1
-        return _Burst(self._burst_number, payloads, self._shares.take(count), now_ms)
+        shares = self._shares.take(count)
+        return _Burst(self._burst_number, payloads, shares, now_ms, self._ends_ms(shares[0]))
 
     def _encoded(self, burst: _Burst) -> bytes:
         subject, payloads = self._subject, burst.payloads
@@ -244,6 +263,7 @@ class Window:
         is_last = numbers[1] == b"%d" % burst.attempt
         found = publish_answer(delivered)
         if found.outcome is Outcome.STORED:
+            self._decided_ms = now_ms
             took_ms = now_ms - burst.began_ms
             self._patience_ms = min(
                 max(self._limits.attempt_ms, 4 * took_ms), self._limits.attempt_most_ms
@@ -257,8 +277,9 @@ class Window:
     def _not_stored(self, burst: _Burst, found: PublishAnswer, now_ms: float) -> None:
         if found.outcome is Outcome.AGAIN:
             later = _LATER_MS[min(burst.attempt, len(_LATER_MS)) - 1]
-            burst.next_ms = min(now_ms + later, burst.began_ms + self._limits.give_up_ms)
+            burst.next_ms = min(now_ms + later, burst.ends_ms)
             return
+        self._decided_ms = now_ms
         if found.outcome is Outcome.FULL and burst.attempt == 1 and len(burst.payloads) > 1:
             self._divide(burst)
             return
@@ -291,7 +312,7 @@ class Window:
     def _refuse_waiting(self, count: int, reason: str) -> None:
         for _ in range(count):
             self._waiting_bytes -= len(self._waiting.popleft())
-        self._divided_count = 0
+        self._divided_count = max(0, self._divided_count - count)
         self._settle(self._shares.take(count), is_stored=False)
         self.last_refusal = reason
 

@@ -272,12 +272,49 @@ def test_after_thirty_seconds_without_an_answer_messages_are_refused() -> None:
     lost = window.add(payloads(0, 3), 0.0)
     window.poll(2.0)
     after = window.add(payloads(3, 3), 29_000.0)
-    assert not window.expire(30_001.9)
-    assert window.expire(30_002.0)
+    assert not window.expire(29_999.9)
+    assert window.expire(30_000.0)
     assert lost.refused == [0, 1, 2]
     assert window.last_refusal == "no answer for 30 s"
-    assert exchange(window, stream, 30_002.0) == 1
+    assert exchange(window, stream, 30_000.0) == 1
     assert after.refused == []
+
+
+def test_what_waits_for_a_link_is_refused_when_each_has_waited_thirty_seconds() -> None:
+    window = opened()
+    first, second = window.add(payloads(0, 3), 0.0), window.add(payloads(3, 3), 10_000.0)
+    assert not window.expire(29_999.9)
+    assert window.expire(30_000.0)
+    assert window.take_done() == [first]
+    assert window.expire(40_000.0)
+    assert window.take_done() == [second]
+    assert (first.refused, second.refused) == ([0, 1, 2], [0, 1, 2])
+    assert window.is_idle
+
+
+def test_behind_a_burst_that_nobody_answers_nothing_waits_longer_than_itself() -> None:
+    window = opened(burst_count=3)
+    tickets = [window.add(payloads(3 * number, 3), 100.0 * number) for number in range(4)]
+    done, now_ms = [], 0.0
+    while now_ms < 31_000.0:
+        window.poll(now_ms)
+        done += [(ticket, now_ms) for ticket in window.take_done()]
+        due_ms = window.due_ms()
+        now_ms = max(now_ms + 1.0, 31_000.0 if due_ms is None else due_ms)
+    assert [ticket for ticket, _ in done] == tickets
+    assert all(at - ticket.came_ms <= 30_002.0 for ticket, at in done)
+
+
+def test_who_is_decided_upon_slowly_is_waited_for_from_the_last_decision_on() -> None:
+    window, stream = opened(burst_count=3), Stream()
+    window.add(payloads(0, 3), 0.0)
+    later = window.add(payloads(3, 3), 0.0)
+    answers = stream.take(window.poll(2.0))
+    window.answered(answers[0], 29_000.0)
+    assert not window.is_stalled(29_001.0)
+    assert not window.expire(58_999.9)  # the link is gone
+    assert window.expire(59_000.0)
+    assert later.refused == [0, 1, 2]
 
 
 def test_the_last_attempt_ends_in_time() -> None:
@@ -285,8 +322,8 @@ def test_the_last_attempt_ends_in_time() -> None:
     window.add(payloads(0, 3), 0.0)
     window.poll(2.0)
     assert window.poll(20_002.0)
-    assert window.due_ms() == 30_002.0
-    assert window.poll(30_002.0) == b""
+    assert window.due_ms() == 30_000.0
+    assert window.poll(30_000.0) == b""
     assert window.is_idle
 
 
