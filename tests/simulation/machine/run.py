@@ -45,7 +45,7 @@ TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octet
 SQLITE = 0.2
 RESEGMENTED = 0.05
 OS = 0.05
-NEAR = 256  # what stands in a record before its body
+NEAR = 512  # what stands in a record before its body: a dead letter has 350 octets of headers
 PIECE = 8  # octets by which a part of a body is known
 NAMES = ("a", "b", "c", "d")
 # Stores without a commit log, with one, and with one after some starts.
