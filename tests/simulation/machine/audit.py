@@ -206,14 +206,7 @@ class Auditor:
     def _weak_count(self, name: str) -> int:
         """Messages that are counted and went with their pages: what a start has read, transient ones."""
         copies = self.model.current[name].all_copies()
-        return sum(copy.is_suspect or self._is_lost_page(copy) for copy in copies)
-
-    def _is_lost_page(self, copy: Copy) -> bool:
-        """Whether nobody promised that a failed sync leaves it: that of another message in the file, or of an idle moment."""
-        publication = copy.publication
-        is_waited_for = copy.is_promised or not publication.is_silent
-        lasts = publication.is_persistent and copy.home.is_durable and is_waited_for
-        return not lasts and self.machine.has_lost_pages
+        return sum(copy.is_suspect or copy.may_have_gone_in(self.machine.starts) for copy in copies)
 
     def _number(self, name: str, body: bytes) -> int:
         number = int(body[:8])
@@ -344,7 +337,7 @@ class Auditor:
             return False
         if copy.is_promised and not home.is_replaced:
             return True
-        return is_exact and copy.is_certain and not self._is_lost_page(copy)
+        return is_exact and copy.is_certain and not copy.may_have_gone_in(self.machine.starts)
 
     def _is_kept(self, heir: Copy) -> bool:
         """Whether a dead letter has to be here, its origin being away for good."""

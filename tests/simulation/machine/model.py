@@ -59,6 +59,7 @@ class Copy:
     is_routed: bool = True  # its queue was declared and bound when it was published
     is_outstanding: bool = False  # a client has it
     is_suspect: bool = False  # what can be read of it may not be on the disk, whoever syncs it
+    page_lost_in: int = 0  # the process in which a failed sync may have taken its page last
     deadline_ms: int | None = None
     born_in: int = 0  # the process in which it came
     left_in: int = 0  # the process in which it left
@@ -71,6 +72,17 @@ class Copy:
     def number(self) -> int:
         """Of the publication."""
         return self.publication.number
+
+    @property
+    def was_waited_for(self) -> bool:
+        """Whether somebody is to hear that it lasts: until then the store has it in memory, too."""
+        publication = self.publication
+        is_durable = publication.is_persistent and self.home.is_durable
+        return is_durable and (self.is_promised or not publication.is_silent)
+
+    def may_have_gone_in(self, process: int) -> bool:
+        """Whether a failed sync of this process may have taken it: for another message of its file, or for none."""
+        return self.page_lost_in == process and not self.was_waited_for
 
     def leave(self, start: int) -> None:
         """It was settled in this process."""
@@ -279,7 +291,7 @@ class Model:
             if len(copy.heirs) <= self.start - copy.born_in:
                 copy.leave(self.start)
                 heir = self.bequeath(copy, home)
-                heir.is_guess = True
+                heir.is_guess, heir.page_lost_in = True, copy.page_lost_in  # it may be older
                 return heir
         return None
 
@@ -330,12 +342,22 @@ class Model:
                 copy.is_promised = copy.is_certain = copy.is_owed = False
                 copy.state = "left" if copy.state == "gone" else copy.state
 
-    def stopped(self) -> None:
-        """A clean stop: what lasts is on disk, confirmed or not, and what was settled stays away."""
+    def lose_pages(self, process: int) -> None:
+        """A sync failed, and what it was to write cannot be read any more: all that was published may be it."""
+        for home in self.homes:
+            for copy in home.all_copies():
+                copy.page_lost_in = process
+
+    def stopped(self, process: int) -> None:
+        """A clean stop: what lasts is on disk, confirmed or not, and what was settled stays away.
+
+        But not what a failed sync of this process took before, of which nobody was told that it is there.
+        """
         self.all_safe()
         for home in self.homes:
             for copy in home.all_copies() if home.is_durable and home.is_stable else ():
                 is_safe = copy.is_certain and not copy.is_suspect
+                is_safe = is_safe and not copy.may_have_gone_in(process)
                 if copy.state == "in" and is_safe and copy.publication.is_persistent:
                     copy.is_promised = True
                     home.is_named = home.is_named or not home.has_name

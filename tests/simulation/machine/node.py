@@ -231,7 +231,7 @@ class Machine:
         self.cuts: list[CutAt] = []  # where the power goes, or the process is killed
         self.endings: list[Ending] = []  # how, the next times; as it is drawn behind these
         self._is_resegmented = False  # so that the store says itself which limits it has
-        self._failed_before = 0  # calls, when this process started
+        self.on_lost_pages: Callable[[int], None] = lambda process: None
         self._sqlite: list[DiskVFS] = []  # of this process
 
     @contextmanager
@@ -286,12 +286,6 @@ class Machine:
             if any(fault.kind != "scrubbing" for fault in node.queue_faults.of(vhost.name, name))
         }
 
-    @property
-    def has_lost_pages(self) -> bool:
-        """Whether a failed sync of this process took along what can be read of its file and nobody synced before."""
-        failed = self.disk.failed[self._failed_before :]
-        return self.disk.reverts and any(operation == "fdatasync" for operation, _ in failed)
-
     def refusing(self) -> set[str]:
         """The queues that refuse publishes because the disk refuses what they have (ADR 25)."""
         node = self.node
@@ -325,7 +319,6 @@ class Machine:
     def start(self) -> None:
         """Start a process on the disk. Raises what the node's start raises, and PowerCut."""
         self.starts += 1
-        self._failed_before = len(self.disk.failed)
         self.loop = SimLoop(self.threads)
         self._watch_disk()
         if self._is_resegmented:
@@ -375,6 +368,8 @@ class Machine:
 
     def _failed(self, operation: str, number: int) -> None:
         self.met[self.doing, fault_of(operation, number)] += 1
+        if operation == "fdatasync" and self.disk.reverts:
+            self.on_lost_pages(self.starts)
 
     def _called(self, operation: str, path: str) -> None:
         """Somebody calls the disk: others may go on first."""

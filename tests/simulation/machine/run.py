@@ -249,6 +249,7 @@ class Run:
         self.machine = Machine(random.Random(plan.seed + 1), disk, plan.limits, plan.switch_share)
         self.machine.branches = branches or self.machine.branches
         self.model = Model()
+        self.machine.on_lost_pages = self.model.lose_pages
         self.auditor = Auditor(self.machine, self.model)
         self.clients: list[SimClient] = []
         self.result = Result()
@@ -998,7 +999,7 @@ class Run:
         if not is_clean and not was_faulty:
             raise Violation("a stop was not clean")
         if is_clean:
-            self.model.stopped()
+            self.model.stopped(self.machine.starts)
         self.has_stopped = is_clean and not (was_faulty or had_old_pages or self.plan.has_damage)
         return is_power
 
