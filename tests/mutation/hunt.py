@@ -17,7 +17,8 @@ from typing import NamedTuple
 from tests.mutation.mutant import MET
 from tests.mutation.plans import plan_by
 from tests.simulation.machine.branches import MOST, Branches
-from tests.simulation.machine.run import Plan, run
+from tests.simulation.machine.draw import Plan
+from tests.simulation.machine.run import run
 
 PLAN_S = 15  # of a processor: a plan and its copies need 0.3 s
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from tests.simulation.machine.draw import Plan, plan_of
 from tests.simulation.machine.plans import kept as plans_of
 from tests.simulation.machine.plans import packed, scripts
-from tests.simulation.machine.run import Plan, plan_of
 
 ACCENTS = ("crash", "restart", "strike", "redeclare", "settle", "idle", "policy", "consume")
 # What a drill is made of; a failing disk adds the others.

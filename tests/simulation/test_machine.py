@@ -22,8 +22,9 @@ import pytest
 
 from tests.simulation.machine.__main__ import simulate
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, table
+from tests.simulation.machine.draw import Plan, minimized, plan_of
 from tests.simulation.machine.plans import OPEN, kept, packed, scripts, unpacked
-from tests.simulation.machine.run import Plan, Run, minimized, plan_of, run, run_seed
+from tests.simulation.machine.run import Run, run, run_seed
 from tests.support.speeds import IS_INTERPRETED
 
 SEEDS = 2000  # in `make test`, both speeds together
@@ -113,7 +114,8 @@ def test_a_run_leaves_nothing_in_memory(has_sqlite: bool) -> None:
 
 
 HISTORIES = """
-from tests.simulation.machine.run import Run, plan_of
+from tests.simulation.machine.draw import plan_of
+from tests.simulation.machine.run import Run
 for seed in (300017, 300036, 300050):
     one = Run(plan_of(seed, may_fail=True))
     print(one.go(), [(path, one.machine.disk.content(path)) for path in one.machine.disk.paths()])

@@ -18,8 +18,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tests.simulation.machine.coverage import Met, table
+from tests.simulation.machine.draw import Plan, minimized, plan_of
 from tests.simulation.machine.plans import kept, packed
-from tests.simulation.machine.run import Plan, minimized, plan_of, run
+from tests.simulation.machine.run import run
 
 _CHUNK = 20
 _FIGURES = ("publications", "confirmed", "switches")

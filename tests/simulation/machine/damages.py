@@ -3,8 +3,8 @@
 `entry`: an index entry is written where another one is to be, or none is yet; `record`: a message in its queue's own
 store. Both pass their checksums, so that only their place tells. What was in that place is damaged, and its message
 may be lost; nothing else may be, and what was copied is there once. The k-th message of a queue is the one that was
-published to it as the k-th, which is true until its first start. State: none. Called by
-`tests.simulation.machine.script`.
+published to it as the k-th, which is true until its first start. `damage_a_write` and `stray` take what a power cut finds.
+State: none. Called by `tests.simulation.machine.script` and `tests.simulation.machine.run`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
+from tests.simulation.machine.model import DEAD, NAMES
 
 if TYPE_CHECKING:
     from tests.simulation.machine.model import Home
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tests.support.machine_disk import MachineDisk
 
 _ENTRY = struct.Struct("<BBHB3sQIIQ")
+NEAR = 512  # what stands in a record before its body: a dead letter has 350 octets of headers
+PIECE = 8  # octets by which a part of a body is known
 
 
 def misplace(run: Run, kind: str, home: Home, number: int, over: int) -> None:
@@ -40,6 +43,62 @@ def misplace(run: Run, kind: str, home: Home, number: int, over: int) -> None:
         assert len(data) == len(files.record(over)[1]), "records of other lengths hide each other"
     _put(run.machine.disk, path, at, data)
     run.auditor.exempt({numbers[over]} if is_damaged else (), ())
+
+
+def damage_a_write(run: Run) -> None:
+    """One of the last writes has gone lost, or elsewhere."""
+    damages = run.machine.disk.misplace(run.rng, _is_queue_file)
+    numbers: set[int] = set()
+    homes: set[str] = set()
+    for damage in damages:
+        content = run.machine.disk.content(damage.path)
+        run.note(f"damage: {damage.path} {damage.offset} {len(damage.lost)}")
+        # A record that was written to another place of its segment hides those between: that costs the segment.
+        is_elsewhere = len(damages) > 1 and damage.path.endswith(".seg")
+        # With what stands on both sides: a short body may lie across an edge.
+        end = damage.offset + len(damage.lost)
+        before = content[max(0, damage.offset - PIECE + 1) : damage.offset]
+        numbers |= _numbers_in(run, before + damage.lost + content[end : end + PIECE - 1])
+        if damage.path.endswith((".seg", ".qs")) and damage.offset >= 64 and not is_elsewhere:
+            numbers |= _numbers_in(run, content[damage.offset : end + NEAR])
+        else:
+            homes |= {name for name in (*NAMES, DEAD) if _owns(name, damage.path)}
+            numbers |= _numbers_in(run, content)
+    if damages:
+        run.result.operations["damage"] += 1
+        run.auditor.exempt(numbers, homes)
+
+
+def stray(run: Run) -> None:
+    """An index entry is in a place that holds none, too: that costs nothing, and gives nobody a message twice."""
+    disk = run.machine.disk
+    path = stray_entry(run.rng, disk, run.machine.limits.entry_count)
+    if path:
+        run.result.operations["stray"] += 1
+        run.note(f"an entry is in two places of {path}")
+
+
+def _numbers_in(run: Run, data: bytes) -> set[int]:
+    """The messages of which some bytes are in there: all whose body shares eight octets with it, or is near."""
+    found = set()
+    for number, publication in run.model.publications.items():
+        body = publication.body
+        if body[:PIECE] in data or any(data.find(piece) >= 0 for piece in _turns(body)):
+            found.add(number)
+    return found
+
+
+def _owns(name: str, path: str) -> bool:
+    return any(f"/{QueueNames('/', name, level).directory}/" in path for level in range(5))
+
+
+def _turns(body: bytes) -> list[bytes]:
+    """Pieces by which a part of a body is known, wherever it was cut."""
+    return [(body[:PIECE] * 2)[at : at + PIECE] for at in range(PIECE)]
+
+
+def _is_queue_file(path: str) -> bool:
+    return path.endswith((".seg", ".qs", ".qi", ".idx"))
 
 
 def stray_entry(rng: random.Random, disk: MachineDisk, entry_count: int) -> str:

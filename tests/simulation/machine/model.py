@@ -16,6 +16,7 @@ from typing import Literal
 
 State = Literal["in", "left", "gone"]
 DEAD = "dead"
+NAMES = ("a", "b", "c", "d")  # of the queues that a run declares
 HERE = "/"
 
 

@@ -22,8 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.simulation.machine.draw import Plan
 from tests.simulation.machine.node import Limits
-from tests.simulation.machine.run import Plan
 
 SCRIPTS = Path(__file__).parents[2] / "mutation" / "scripts"
 # What scripts say of themselves, beside options of the store and `Limits`.

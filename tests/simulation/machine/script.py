@@ -98,7 +98,7 @@ def take_scripted(run: Run, step: str) -> None:
     taken(run, words)
     if words.is_resting:
         run.machine.settle()
-        run._pump()
+        run.pump()
 
 
 def _client(run: Run, name: str = "") -> SimClient:
@@ -161,7 +161,7 @@ def declare(run: Run, words: Words, channel: int = REST) -> None:
 
 
 def _new_home(run: Run, words: Words) -> Home:
-    home = run._new_home(words.at(0))
+    home = run.new_home(words.at(0))
     home.version = words.named_number("version", 2)
     home.has_dead_letters = words.has("letters")
     home.is_durable = not words.has("transient")
@@ -172,7 +172,7 @@ def _new_home(run: Run, words: Words) -> Home:
 def delete(run: Run, words: Words) -> None:
     """A queue less."""
     home = _home(run, words)
-    run._end_of(home)
+    run.end_of(home)
     client = _client(run, home.name)
     client.send(client.delete(home))
 
@@ -180,7 +180,7 @@ def delete(run: Run, words: Words) -> None:
 def redeclare(run: Run, words: Words) -> None:
     """A queue less, and one of its name."""
     home, client = _home(run, words), _client(run, words.at(0))
-    run._end_of(home)
+    run.end_of(home)
     home.is_replaced = True
     data = client.delete(home)
     channel = TRANSACTING if words.has("both") else REST
@@ -213,7 +213,7 @@ def let_pass(run: Run, words: Words) -> None:
     seconds = float(words.at(0))
     run.machine.let_pass(seconds)
     if seconds >= 1 and not run.is_faulty:
-        run._pump()
+        run.pump()
         run.model.all_safe(run.machine.faulty())
 
 
@@ -222,7 +222,7 @@ def busy(run: Run, words: Words) -> None:
     machine, client, name = run.machine, _client(run), words.at(0)
     settled, until = run.model.settled(), machine.threads.now_s + float(words.at(1))
     while machine.threads.now_s < until:
-        run._pump()
+        run.pump()
         run.number += 1
         body = b"%08d" % run.number
         publication = Publication(run.number, body, True, client.number, 0, None)
@@ -234,7 +234,7 @@ def busy(run: Run, words: Words) -> None:
 
 def move(run: Run, words: Words) -> None:
     """Something moves, and does not come to rest."""
-    run._move(words.count)
+    run.move(words.count)
 
 
 def fail(run: Run, words: Words) -> None:
@@ -255,7 +255,7 @@ def fail(run: Run, words: Words) -> None:
 
 def heal(run: Run, _: Words) -> None:
     """Nothing fails any more."""
-    run._heal()
+    run.heal()
 
 
 def cut(run: Run, words: Words) -> None:
@@ -293,7 +293,7 @@ def off(run: Run, words: Words) -> None:
         run.machine.endings.append(_ending(words))
     elif not run.machine.endings:
         run.machine.endings.append(Ending(is_power=True))
-    run._crash_now(is_power=True)
+    run.crash_now(is_power=True)
 
 
 def vhost(run: Run, words: Words) -> None:
@@ -309,12 +309,12 @@ def unvhost(run: Run, words: Words) -> None:
     assert node is not None
     homes = [home for home in model.current.values() if home.vhost == words.at(0)]
     for home in homes:
-        run._end_of(home)
+        run.end_of(home)
         home.is_deleting = True
     for _ in delete_vhost(node, words.at(0)):
         pass
     for client in [one for one in run.clients if one.vhost == words.at(0)]:
-        run._lose(client)
+        run.lose(client)
     if words.is_resting:
         run.machine.settle()
         run.model.deleted(homes)
@@ -345,7 +345,7 @@ def _flip(words: Words, run: Run) -> None:
 
 def restart(run: Run, _: Words) -> None:
     """A clean stop, and a start."""
-    run.do_restart()
+    run.do("restart")
 
 
 def resegment(run: Run, words: Words) -> None:
@@ -360,7 +360,7 @@ def resegment(run: Run, words: Words) -> None:
 def lose(run: Run, _: Words) -> None:
     """The client's socket breaks."""
     for client in list(run.clients):
-        run._lose(client)
+        run.lose(client)
 
 
 STEPS = {

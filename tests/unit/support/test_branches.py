@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.simulation.machine.branches import BEFORE, DENSE, MOST, Branches
-from tests.simulation.machine.run import plan_of, run
+from tests.simulation.machine.draw import plan_of
+from tests.simulation.machine.run import run
 
 CALL = (1, "pwrite", "/data/a")
 

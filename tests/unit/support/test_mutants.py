@@ -31,8 +31,8 @@ from tests.mutation.mutant import (
 from tests.mutation.plans import directed, drawn, drawn_as, failed, kept, plan_by
 from tests.mutation.reach import EDITS, IMPORT, Reach, lines_of
 from tests.mutation.record import PAGE, RECORD, known_of, page, read_results, sums, table
+from tests.simulation.machine.draw import plan_of
 from tests.simulation.machine.plans import scripts
-from tests.simulation.machine.run import plan_of
 
 MUTANTS = mutants()
 BLOCK = "# a name\ndurability storage/names.py | nobody sees it\n-old\n+new"

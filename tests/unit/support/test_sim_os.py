@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from burrowmq.storage.files import filesystem
-from tests.simulation.machine.run import plan_of
+from tests.simulation.machine.draw import plan_of
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_os import STEP, SimOsFileSystem, sim_os_in_place
 

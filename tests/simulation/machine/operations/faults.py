@@ -1,0 +1,120 @@
+"""What befalls the machine: calls to the disk fail, the power goes, while something of interest is under way.
+
+State: none but what the run says of its disk (`is_faulty`).
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from burrowmq.storage.names import QueueNames
+from tests.simulation.machine.clients import CONFIRMING, REST
+from tests.simulation.machine.model import DEAD
+
+if TYPE_CHECKING:
+    from tests.simulation.machine.run import Run
+
+WRITES = frozenset({"pwrite", "create", "truncate"})
+SYNCS = frozenset({"fdatasync", "fsync_dir"})
+READS = frozenset({"pread", "open"})
+NAMING = frozenset({"unlink", "rename", "mkdir", "rmtree"})
+# Calls that fail for one file or directory, and others do not.
+TOGETHER = (
+    *(("pwrite",), ("pwrite", "create"), ("fdatasync",), ("fdatasync",), ("fsync_dir",)),
+    *(("pwrite", "fdatasync"), ("unlink", "rename"), ("pread",)),
+)
+# What is under way when the power goes in a storm: one commit of it may be cut at any of its calls.
+UNDER_WAY = (
+    *("publish", "publish", "settle", "settle", "redeclare", "redeclare", "delete"),
+    *("transact", "policy", "purge", "idle", "restart"),
+)
+
+
+def fault(run: Run) -> None:
+    """Calls fail from some point on: one, or a burst."""
+    rng = run.rng
+    number = rng.choice((errno.EIO, errno.EIO, errno.ENOSPC, errno.EMFILE))
+    operations = rng.choice((WRITES, SYNCS, READS, READS, NAMING, WRITES | READS, frozenset()))
+    times = rng.choice((1, 1, 2, 5, 30, 1000))
+    keep = rng.choice((0, 0, 5, 600))
+    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    run.machine.disk.fail_from(
+        rng.randint(1, 25), number, times=times, keep=keep, operations=operations
+    )
+
+
+def heal(run: Run) -> None:
+    """The disk is well again."""
+    run.heal()
+
+
+def crash(run: Run) -> None:
+    """The power goes, or the process is killed, at some call to the disk from now on."""
+    disk = run.machine.disk
+    disk.cut_before = disk.operations + run.rng.choice((0, 1, 2, 3, 5, 8, 13, 21))
+
+
+def strike(run: Run) -> None:
+    """The power goes, the process is killed, or calls fail, while this is under way and not some other time."""
+    if run.plan.has_faults and run.rng.random() < 0.7:
+        _fail_one_place(run)
+    if not run.is_faulty or run.rng.random() < 0.5:
+        crash(run)
+    run.do(run.rng.choice(UNDER_WAY))
+    run.move(40)
+    if run.is_faulty and run.rng.random() < 0.5:
+        run.heal()
+
+
+def owe(run: Run) -> None:
+    """The queue of dead letters takes nothing, while other queues' messages are rejected into it."""
+    rng, dead = run.rng, run.model.current.get(DEAD)
+    sources = [home for home in run.model.current.values() if home.has_dead_letters]
+    sources = [home for home in sources if home.is_at_hand]
+    if not run.plan.has_faults or dead is None or not dead.is_stable or not sources:
+        run.do("settle")
+        return
+    client = run.client()
+    if not (client.is_busy(CONFIRMING) or client.deliveries or len(client.consumers) > 2):
+        client.consume(rng.choice(sources), 5)
+        run.move(40)
+    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    part, times = QueueNames("/", DEAD, 0).directory, rng.choice((2, 4, 10, 40))
+    for operation in rng.choice(TOGETHER):
+        run.machine.disk.fail(
+            operation, errno.EIO, nth=rng.randint(1, 2), times=times, path_part=part
+        )
+    for _ in range(rng.choice((1, 2, 3))):
+        _reject_some(run)
+        run.move(rng.choice((10, 40)))
+    if rng.random() < 0.3:
+        crash(run)
+        run.do("publish")
+    elif rng.random() < 0.5:
+        run.heal()
+
+
+def _fail_one_place(run: Run) -> None:
+    """Calls for the files of one queue, of the shared store or of the commit log fail, and no others."""
+    rng, home = run.rng, run.some_home()
+    if home is None or rng.random() < 0.3:
+        run.do("fault")
+        return
+    queue = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
+    part = rng.choice((queue, queue, queue, "msg_store_persistent", "commit_log"))
+    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    for operation in rng.choice(TOGETHER):
+        nth, times = rng.randint(1, 4), rng.choice((1, 2, 2, 3, 10))
+        run.machine.disk.fail(operation, errno.EIO, nth=nth, times=times, path_part=part)
+
+
+def _reject_some(run: Run) -> None:
+    """Some deliveries become dead letters."""
+    run.pump()
+    for client in run.clients:
+        if client.is_paused or client.is_busy(CONFIRMING) or client.is_busy(REST):
+            continue
+        keys = [key for key, its in client.deliveries.items() if its.home.has_dead_letters]
+        for key in keys[: run.rng.choice((1, 2, 6))]:
+            client.settle(key, "reject")
