@@ -4,7 +4,8 @@ Each mutant of `mutants/*.txt` is put into copies of this process, in which seed
 came of it is added to a file of results, one line each, so that a run can be cut off and goes on where it was, and so
 that several processes can share the work (`--part 0/2` and `--part 1/2`). A mutant that survived runs further seeds with
 each run that asks for more (`--again`). `--record` keeps what is known in the project (`tests.mutation.record`), and
-`--recheck 30` has as many that were found looked for again. Exits with 1 if one survived.
+`--recheck 30` has as many that were found looked for again, and keeps which plan finds them now where it is another.
+Exits with 1 if one survived.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ FOUND_AGAIN = (
 )
 
 
+def keep(path: Path, verdict: Verdict) -> None:
+    """Add a verdict to a file of results."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(verdict._asdict()) + "\n")
+
+
 def judge_all(
     waiting: list[Mutant],
     results: dict[str, Verdict],
@@ -43,7 +51,6 @@ def judge_all(
 ) -> None:
     """Judge them; each verdict is kept at once."""
     path: Path = arguments.results
-    path.parent.mkdir(parents=True, exist_ok=True)
     kills = Counter(verdict.by for verdict in results.values() if verdict.is_simulator)
     judge = Judge(
         arguments.seeds, arguments.seconds, tests=arguments.tests, kills=kills, items=items
@@ -54,23 +61,31 @@ def judge_all(
             return
         verdict = judge.verdict(mutant, known_of(mutant, results))
         results[verdict.name] = verdict
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(verdict._asdict()) + "\n")
+        keep(path, verdict)
         by = verdict.by or f"SURVIVED {verdict.ran} plans"
         print(f"{number}/{len(waiting)} {verdict.name}: {by} ({verdict.seconds} s)", flush=True)
 
 
-def recheck(chosen: Sequence[Mutant], results: dict[str, Verdict], count: int) -> bool:
-    """Look again for some that the machine found: whether it finds nearly all."""
-    judge = Judge(0, 60.0, tests="none", kills=Counter(), items=())
+def recheck(
+    chosen: Sequence[Mutant], results: dict[str, Verdict], count: int, path: Path = RESULTS
+) -> bool:
+    """Look again for some that the machine found, and keep what found them now: whether it finds nearly all."""
+    kills = Counter(verdict.by for verdict in results.values() if verdict.is_simulator)
+    judge = Judge(0, 60.0, tests="none", kills=kills, items=())
     known = [(one, its) for one in chosen if (its := known_of(one, results)) is not None]
     found = [(one, its) for one, its in known if its.is_simulator]
     sample = random.sample(found, min(count, len(found)))
-    missed = [one.name for one, its in sample if not judge.finds_again(one, its)]
-    print(f"{len(sample) - len(missed)} of {len(sample)} mutants were found again", flush=True)
-    for name in missed:
-        print(f"not found: {name}")
-    return len(sample) - len(missed) >= FOUND_AGAIN * len(sample)
+    missed = 0
+    for number, (one, its) in enumerate(sample, start=1):
+        verdict = judge.found_again(one, its)
+        if verdict is None:
+            missed += 1
+        elif verdict.by != its.by:
+            keep(path, verdict)
+        by = "NOT FOUND" if verdict is None else verdict.by
+        print(f"{number}/{len(sample)} {one.name}: {by}", flush=True)
+    print(f"{len(sample) - missed} of {len(sample)} mutants were found again", flush=True)
+    return len(sample) - missed >= FOUND_AGAIN * len(sample)
 
 
 def with_tests(judging: Callable[[Sequence[pytest.Item]], None]) -> None:
@@ -125,7 +140,7 @@ def main() -> None:
         write_record(mutants(), results)
         return
     if arguments.recheck:
-        sys.exit(not recheck(chosen, results, arguments.recheck))
+        sys.exit(not recheck(chosen, results, arguments.recheck, arguments.results))
     if not arguments.report:
         for one in chosen:
             one.applied()
