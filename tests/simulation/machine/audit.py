@@ -102,6 +102,8 @@ class Auditor:
                 home.is_deleting = home.is_deleted = True
         if kept is not None:
             model.current[name] = kept
+            # A deletion that the power cut short may have taken the files, and the one with the name among them.
+            kept.is_named = kept.is_named and not kept.is_deleting
             kept.is_declared, kept.is_deleting = True, False
 
     # -- looking ------------------------------------------------------------------------------------------------
@@ -366,13 +368,17 @@ class Auditor:
                         copy.state, copy.is_certain = "in", True
                         if is_durable and copy.publication.is_persistent and home.is_durable:
                             copy.is_promised = True
-                    elif copy.state == "in":
-                        copy.state = "gone" if is_durable and not self._could_come(copy) else "left"
-                        copy.left_in = self.model.start
                     elif is_durable and not self._could_come(copy):
-                        copy.state = "gone"
-                    elif not copy.is_suspect:  # what a start finds it makes durable, acks too
-                        copy.left_in = self.model.start
+                        copy.state, copy.left_in = "gone", self.model.start
+                    elif copy.state == "in":
+                        copy.state, copy.left_in = "left", self._found_left_in(copy)
+                    else:
+                        copy.left_in = self._found_left_in(copy)
+
+    def _found_left_in(self, copy: Copy) -> int:
+        """What a start finds it makes durable, acks too: but not in pages whose sync failed in a process before."""
+        start = self.model.start
+        return (copy.left_in or start - 1) if self.model.are_pages_suspect else start
 
     def _could_come(self, copy: Copy) -> bool:
         return (

@@ -160,6 +160,7 @@ class Model:
         self.now_ms = 0
         self.held: dict[int, tuple[Publication, str]] = {}  # that the broker may not have read yet
         self.rolled_back: set[int] = set()
+        self.are_pages_suspect = False  # those that the last start has read, see begin_start
 
     def targets(self, name: str) -> list[Home]:
         """The queues that a publish to a queue's name, or to the exchange `fan`, may reach now."""
@@ -300,13 +301,17 @@ class Model:
         """Whether a message's time may be over."""
         return copy.deadline_ms is not None and copy.deadline_ms <= self.now_ms + 2
 
-    def begin_start(self, *, is_suspicious: bool) -> None:
+    def begin_start(self, *, is_suspicious: bool, is_after_power_cut: bool) -> None:
         """Another process runs: what was in flight may be there or not.
 
         `is_suspicious`: syncs failed before the last process ended, and there was no power cut. Linux takes pages whose
-        sync failed for clean: the new process reads what nobody was told is safe, and no sync of its own writes it.
+        sync failed for clean: the new process reads what nobody was told is safe, and no sync of its own, nor of one
+        after it, writes it.
         """
         self.start += 1
+        self.are_pages_suspect = is_suspicious or (
+            self.are_pages_suspect and not is_after_power_cut
+        )
         self.held.clear()
         for home in self.homes:
             for copy in home.all_copies():

@@ -302,7 +302,7 @@ class Run:
         self.machine.branches.is_open = False
         is_suspicious = self.is_after_faults and not is_power
         self.machine.is_suspicious = self.machine.is_suspicious or is_suspicious
-        self.model.begin_start(is_suspicious=is_suspicious)
+        self.model.begin_start(is_suspicious=is_suspicious, is_after_power_cut=is_power)
         self.machine.disk.cut_before = None
         self.machine.cuts.clear()
         self.heal()

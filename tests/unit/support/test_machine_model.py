@@ -75,3 +75,15 @@ def test_a_dead_letter_that_is_found_late_may_have_been_in_the_page_of_its_origi
     assert heir is not None
     assert heir.origin is origin
     assert heir.may_have_gone_in(PROCESS)
+
+
+def test_pages_whose_sync_failed_are_doubtful_until_the_power_has_gone() -> None:
+    model = Model()
+    for is_suspicious, is_after_power_cut, are_suspect in (
+        (False, False, False),
+        (True, False, True),
+        (False, False, True),  # a kill writes nothing either
+        (False, True, False),
+    ):
+        model.begin_start(is_suspicious=is_suspicious, is_after_power_cut=is_after_power_cut)
+        assert model.are_pages_suspect is are_suspect
