@@ -350,6 +350,8 @@ def _rebuild_queue(
         context.filesystem.rmtree(directory)
         return None
     queue = context.queue_at(names or QueueNames(vhost, ""), directory)
+    # What a process that was killed has removed may not be gone durably: messages that were acked would be there again.
+    context.cache.dir_changed(directory)
     if names is not None:
         queue.mark_made()
         # It was found, and nobody writes it again: of a process that was killed it may not be durable.

@@ -4,7 +4,8 @@ State: a `QueueRecovery` for each queue while recovery runs. Called by `storage.
 what the shared store misses `drop_missing`, then `finish`.
 
 Invariants: an entry that is dropped is acked in memory and in the file before the queue is opened; what was found and
-is not known to be durable becomes so, because a killed process left it to the kernel.
+is not known to be durable becomes so, because a killed process left it to the kernel: messages, acks, and that files
+which were removed are gone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import compress
 
+from burrowmq.storage.errors import SyncFailed
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.live_count import LiveCount
@@ -40,7 +42,7 @@ class QueueRecovery:
     def take_in(self, tally: ReferenceTally) -> None:
         """Take what lies there into the queue, and its references into the tally.
 
-        Raises StoreRefused, OSError or ReadFailed.
+        Raises StoreRefused, OSError, ReadFailed or SyncFailed.
         """
         filesystem = self.queue.place.cache.filesystem
         has_names = False  # durably
@@ -62,6 +64,7 @@ class QueueRecovery:
                 raise finding.refused
             else:
                 self._take(finding, tally)
+                self._sync_when_crowded()
         self._next_seq, self._journals = walk.next_seq, walk.journals.paths
         if walk.has_journals:
             self.queue.resume_journals(walk.journals.next_number, walk.journals.durable)
@@ -83,6 +86,12 @@ class QueueRecovery:
         shared = live & found.shared
         if shared:
             tally.add(list(compress(found.columns.locations, selectors_of(shared))))
+
+    def _sync_when_crowded(self) -> None:
+        """Each segment's file stays open until it is synced, and a queue may have more of them than descriptors."""
+        cache = self.queue.place.cache
+        if cache.is_crowded and (failed := cache.sync()):
+            raise SyncFailed(", ".join(failed.values()))
 
     def drop_missing(self, missing: frozenset[int], lost: frozenset[int]) -> None:
         """Take the entries out that refer to messages which the shared store has not; `lost` of them were damaged."""

@@ -23,7 +23,7 @@ from itertools import compress
 from typing import ClassVar
 
 from burrowmq.storage.errors import DirectoryFailed, DiskFull, StorageError, WriteFailed, error_text
-from burrowmq.storage.files.cache import NO_ROOM, parent_of
+from burrowmq.storage.files.cache import NO_ROOM
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import convert
 from burrowmq.storage.queue.bodies import KeptBodies
@@ -421,11 +421,9 @@ class IndexFilesV1:
         if found.runs:
             runs = [JournalRun(run.first, run.columns, run.path) for run in found.runs]
             self._journal.keep(segment.number, *runs)
-        cache, path = self.directory.cache, self.directory.path
+        cache = self.directory.cache
         if segment.store_end:
             cache.index_written(found.path, cache.get(found.path))
-        for changed in (path, parent_of(path)):
-            cache.dir_changed(changed)
 
     def finish_recovery(self, changed: set[int], journals: Sequence[str]) -> None:
         """Move what only journals say to the segment files; the journals that were found go one after the other."""

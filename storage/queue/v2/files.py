@@ -20,7 +20,6 @@ from itertools import accumulate, compress
 from typing import ClassVar
 
 from burrowmq.storage.errors import DiskFull, WriteFailed
-from burrowmq.storage.files.cache import parent_of
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.bodies import KeptBodies
 from burrowmq.storage.queue.convert import FIRST_EPOCH, aside_of
@@ -362,16 +361,14 @@ class IndexFilesV2:
     # -- after an unclean stop ------------------------------------------------------------------------------------
 
     def take_found(self, segment: Segment, found: FoundSegment) -> None:
-        """Take what the acks say; what is live and not known to be durable has to become so."""
+        """Take what the acks say; they, and what is live and not known to be durable, have to become so."""
         segment.take_found_acks(found.epoch, found.durable_end)
-        if not segment.live or (segment.store_end and segment.synced_end >= segment.store_end):
+        if not segment.live:
             return
         cache, path = self.directory.cache, self.path(segment.number)
         cache.index_written(path, cache.get(path))
-        if segment.store_end:
+        if segment.synced_end < segment.store_end:
             self._store.written(segment.number, segment.generation)
-        cache.dir_changed(self.directory.path)
-        cache.dir_changed(parent_of(self.directory.path))
 
     def finish_recovery(self, changed: set[int], journals: Sequence[str]) -> None:
         """Write the acks of the changed segments and remove the empty ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from burrowmq.storage.errors import (
     LimitChanged,
     StorageError,
     StoreRefused,
+    SyncFailed,
     UnknownFormat,
     WriteFailed,
 )
 from burrowmq.storage.files.cache import parent_of
-from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.files.filesystem import File, OsFileSystem
 from burrowmq.storage.loop.staged_commit import Ack, Append, Open, SetVersion, StagedCommit
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.v2.index import entries_at
@@ -371,6 +372,73 @@ def test_what_a_killed_process_wrote_is_durable_once_a_start_has_taken_it(
         found.take_up(version=version)
         assert found.read() == [0, 1, 2, 3], seed
         assert found.report.unnamed_count == 0, seed
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("kept", [0, 3, 16])
+@pytest.mark.parametrize("version", [1, 2])
+def test_acks_that_a_start_has_found_stay_whatever_becomes_of_the_power(
+    version: int, kept: int, size: int
+) -> None:
+    """They are in files of full segments, or these are removed; the killed process had synced neither."""
+    options = {"segment_entry_count": 16, "journal_run_bytes": 100}
+    side = DiskSide(MachineDisk(), **options)
+    side.open(version=version)
+    side.append(0, 32, size)
+    for _ in range(4):
+        side.jobs.idle()
+    side.commit(Ack(1, 0, 31 - kept, None), sync=False)
+    side.jobs.upkeep()
+    started = DiskSide(side.filesystem.process_killed(), **options)
+    started.take_up(version=version)
+    left = list(range(32 - kept, 32))
+    assert started.read() == left
+    for seed in range(20):
+        found = DiskSide(started.filesystem.cut(random.Random(seed)), **options)
+        found.take_up(version=version)
+        assert found.read() == left, seed
+
+
+class CountingDisk(SimFileSystem):
+    """How many files each sync has."""
+
+    def __init__(self, *, strict: bool = True) -> None:
+        super().__init__(strict=strict)
+        self.counts: list[int] = []
+
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
+        """Make durable, and count."""
+        self.counts.append(len(files))
+        return super().sync_all(files, directories)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_start_syncs_a_queue_of_many_segments_piece_by_piece(version: int) -> None:
+    """Else it would run out of descriptors: a file stays open until it is synced."""
+    side = DiskSide(CountingDisk(), segment_entry_count=16, journal_run_bytes=100)
+    side.open(version=version)
+    for first in range(0, 640, 16):
+        side.append(first, 16)
+    disk = side.filesystem.process_killed()
+    found = DiskSide(disk, segment_entry_count=16, open_files=12)
+    found.take_up(version=version)
+    assert len(found.read()) == 640
+    assert sum(disk.counts) >= 40
+    assert max(disk.counts) <= 12
+
+
+def test_a_start_is_refused_where_a_sync_of_what_it_has_found_fails_between_two_segments() -> None:
+    side = DiskSide(segment_entry_count=16)
+    side.open()
+    for first in range(0, 640, 16):
+        side.append(first, 16)
+    disk = side.filesystem.process_killed()
+    disk.fail("fdatasync", errno.EIO, path_part="/0.qi")
+    with pytest.raises(SyncFailed):
+        DiskSide(disk, segment_entry_count=16, open_files=12)
+    assert DiskSide(disk, segment_entry_count=16, open_files=12).report.messages == 640
 
 
 @pytest.mark.parametrize("version", [1, 2])
