@@ -41,6 +41,8 @@ from burrowmq.cluster.wire import PAYLOAD_MAX, Delivered, encode_publish
 
 HEADERS_MAX: Final = 512
 """Octets of the headers that a message gets, at most."""
+NAME_MAX: Final = 40
+"""Of the 64 octets that the id of a batch may have: the rest is for two numbers."""
 STALLED_MS: Final = 2_000.0
 """A burst that is not answered for so long is no longer a matter of load."""
 _LATER_MS: Final = (50.0, 100.0, 200.0, 400.0, 800.0)
@@ -94,12 +96,14 @@ class Window:
     """That of one publisher into the stream behind `subject`.
 
     `name` is like no other that publishes into this stream, now or within its duplicate window: not like that of an
-    earlier life of this node, for one. Answers are sent to subjects below `inbox`.
+    earlier life of this node, for one. It is at most `NAME_MAX` long: with the numbers of burst and attempt it is the id
+    of a batch, of which servers refuse one that is too long. Answers are sent to subjects below `inbox`.
     """
 
     def __init__(
         self, subject: bytes, name: bytes, inbox: bytes, limits: WindowLimits | None = None
     ) -> None:
+        assert len(name) <= NAME_MAX, "else the id of a batch is too long, sooner or later"
         self._subject = subject
         self._name = name
         self._inbox = inbox

@@ -105,7 +105,9 @@ class ReplicatedQueue:
             is_ours=self._is_restored,
         )
         self._answers_sid, inbox = front_end.subscribe(self._on_answers)
-        self._window = Window(name.encode(), b"%b.%b" % (front_end.token, inbox), inbox)
+        self._window = Window(
+            name.encode(), b"%b.%d" % (front_end.token, self._answers_sid), inbox
+        )
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.dead_letters.apply(settings)
         self._shelf = Shelf(self._on_forgotten)

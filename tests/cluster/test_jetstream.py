@@ -13,6 +13,7 @@ from bench.nats_servers import NatsCluster
 from burrowmq.cluster import api
 from burrowmq.cluster.record import pack, unpack
 from burrowmq.cluster.tickets import Ticket
+from burrowmq.cluster.window import NAME_MAX
 from burrowmq.cluster.wire import Delivered
 from burrowmq.protocol.codec import join_address
 from burrowmq.protocol.properties import Properties, build
@@ -147,6 +148,18 @@ def test_a_message_that_no_server_takes_does_not_end_the_connection(cluster: Nat
         ticket = await publish(front, [bytes((8 << 20) - 512)])
         assert ticket.refused == []
         assert front.losses == []
+
+    run(cluster, scene)
+
+
+def test_a_name_may_be_as_long_as_it_may_be(cluster: NatsCluster) -> None:
+    async def scene(front: FrontEnd) -> None:
+        await declare(front)
+        done: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        window = front.open_window(SUBJECT.encode(), done.set_result)
+        window._name, window._burst_number = b"n" * NAME_MAX, 10**12
+        front.publish(window, [b"0", b"1"])
+        assert (await done).refused == []
 
     run(cluster, scene)
 

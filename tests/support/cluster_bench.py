@@ -35,7 +35,7 @@ class ClusterBench(BrokerBench):
         self.settle()
 
     def _connect(self) -> FrontEnd:
-        found = FrontEnd(
+        found = self.front_end = FrontEnd(
             [],
             self.scheduler,
             self.entropy,

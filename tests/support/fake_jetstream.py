@@ -149,7 +149,13 @@ class FakeJetStream:
     def _stored(
         self, link: FakeLink, subject: str, reply: bytes, values: dict[str, str], body: bytes
     ) -> None:
-        batch = self._batches.setdefault(values.get("Nats-Batch-Id", ""), [])
+        batch_id = values.get("Nats-Batch-Id", "")
+        if len(batch_id) > 64:
+            if reply:
+                error = {"code": 400, "err_code": 10179, "description": "batch ID is invalid"}
+                self._answer(link, reply, {"error": error})
+            return
+        batch = self._batches.setdefault(batch_id, [])
         batch.append(body)
         if "Nats-Batch-Id" in values and "Nats-Batch-Commit" not in values:
             return

@@ -66,6 +66,17 @@ def test_a_confirm_waits_for_the_majority_and_declare_for_the_stream(bench: Clus
     assert (found.message_count, found.consumer_count) == (2, 0)
 
 
+def test_a_queue_may_be_the_millionth_and_publish_without_an_end(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    assert bench.front_end is not None
+    bench.front_end._last_sid = 1_000_000
+    queue = bench.declared(client)
+    queue._window._burst_number = 10**12
+    publish(client, b"1", b"2")
+    bench.settle()
+    assert client.names() == ["Basic.Ack"]
+
+
 def test_a_full_stream_nacks(bench: ClusterBench) -> None:
     client = publisher(bench)
     bench.declared(client, **{"x-max-length": 2, "x-overflow": "reject-publish"})
