@@ -149,10 +149,10 @@ class Levels(tuple[Backlog, ...]):
                 level.log.set_version(version)
 
     def note_delivered(self) -> None:
-        """Tell the store below which id everything was handed out once."""
+        """Tell the store below which id everything was handed out once, by this process or one before it."""
         for level in self:
             if level.has_log:
-                level.log.set_delivered(level.fresh_seq)
+                level.log.set_delivered(max(level.fresh_seq, level.redelivered_below))
 
     def delete(self) -> None:
         """The queue ends: no message stays, neither in the store nor here."""

@@ -64,6 +64,27 @@ def priorities_and_places(broker: Broker) -> Record:
     return _left(_restarted(broker, peer), "q")
 
 
+def flags_outlast_a_second_restart(broker: Broker) -> Record:
+    """What was delivered before the first of two restarts is still redelivered after the second; nobody looks between."""
+    peer = broker.peer()
+    kinds: dict[str, dict[str, Any]] = {
+        "first": {"x-queue-version": 1},
+        "second": {"x-queue-version": 2},
+        "lazy": {"x-queue-mode": "lazy"},
+        "levels": {"x-max-priority": 2},
+    }
+    for name, arguments in kinds.items():
+        peer.queue(name, arguments, durable=True)
+        for number in range(4):
+            peer.publish("", name, b"%d" % number, delivery_mode=2, priority=number % 2)
+        peer.sync(name)
+        peer.get(name, no_ack=False)
+        peer.get(name, no_ack=False)
+    between = _restarted(broker, peer)
+    later = _restarted(broker, between)
+    return [_left(later, name) for name in kinds]
+
+
 def times_to_live_go_on(broker: Broker) -> Record:
     peer = broker.peer()
     dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}

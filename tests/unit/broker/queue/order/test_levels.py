@@ -68,6 +68,18 @@ def test_the_head_is_the_highest_level_that_has_messages():
     assert world.levels.head() is world.levels[2]
 
 
+def test_what_counted_as_delivered_at_the_start_does_so_at_the_next():
+    world = World()
+    found = RecoveredQueue(
+        QueueNames("/", "q"), first_seq=2, next_seq=6, next_deliver_seq=5, count=4, bytes=16
+    )
+    log = world.log(1)
+    log.recovered = found
+    world.levels[1].recover(log)
+    world.levels.note_delivered()
+    assert log.next_deliver_seq == 5, "nobody has looked since"
+
+
 def test_only_what_was_ever_in_the_store_is_converted_and_noted():
     world = World()
     world.fill(1, 2, room=9)
