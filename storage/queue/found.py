@@ -41,7 +41,7 @@ class FoundSegment:
     columns: EntryColumns  # of all places
     present: int  # that hold an entry, those included whose body is known to be torn
     acked: int  # of those
-    corrupt: int = 0  # entries that fail their check
+    corrupt: int = 0  # entries that fail their check, or that a block of version 1 has lost
     torn: int = 0  # messages that never became whole and have no place here: bodies in journals, entries cut in two
     data: bytes = b""  # of the index file
     bodies_path: str = (

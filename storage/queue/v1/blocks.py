@@ -17,7 +17,8 @@ and then hold blocks, each of them about one segment:
 
     0    4     magic "BQB1"
     4    1     kind: 1 messages, 2 acks
-    5    3     zeros
+    5    1     messages: 1 no row is empty, 2 none is of a persistent message, 3 both (earlier versions wrote 0)
+    6    2     zeros
     8    4     segment
     12   4     generation of the segment; a journal's block counts only for this one
     16   4     first place (messages)
@@ -25,7 +26,8 @@ and then hold blocks, each of them about one segment:
     24   8     octets of the bodies behind the table
     32   4     number of the journal that the messages come from, or in whose time a large run was written to the
                segment file at once; 0: they were durable before the file was in place
-    36   4     messages with journals below this number were durable in the segment files when this was written
+    36   4     messages with journals below this number were durable in the segment files when this was written,
+               but for blocks without a persistent one
     40   4     CRC-32 of the table (acks; in a table of entries each checks itself)
     44   4     CRC-32 of bytes 0-43, started from the queue's seed
     48   ...   table. Messages: index entries (storage.record), one a place, status 0 where there is none.
@@ -50,6 +52,7 @@ from burrowmq.records import NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
+from burrowmq.storage.queue.entries import FLAG_PERSISTENT
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.places import slots_of
 from burrowmq.storage.record import (
@@ -66,14 +69,18 @@ BLOCK_MAGIC = b"BQB1"
 BLOCK_SIZE = 48
 MESSAGES = 1
 ACKS = 2
-_BLOCK = struct.Struct("<4sB3xIIIIQIII")
+_FULL, _TRANSIENT = 1, 2
+_BLOCK = struct.Struct("<4sBB2xIIIIQIII")
 _RANGE_SIZE = 4
 # A file's tables are read so many bytes at a time.
 _WINDOW = 128 * 1024
 
 
 class Block(NamedTuple):
-    """A block as found: where its table begins, and what it says."""
+    """A block as found: where its table begins, and what it says.
+
+    `is_full`: an entry of zeros is damage. `is_transient`: what is damaged is nobody's loss; maybe it was never synced.
+    """
 
     kind: int
     segment: int
@@ -85,6 +92,8 @@ class Block(NamedTuple):
     table_at: int
     body_at: int
     end: int
+    is_full: bool
+    is_transient: bool
 
 
 def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> int | None:
@@ -104,7 +113,10 @@ def pack_messages(
     `journals` are the number of the one that they come from, and the one below which all is durable.
     """
     rows = len(columns.statuses)
-    head = _BLOCK.pack(BLOCK_MAGIC, MESSAGES, *place, rows, body_size, *journals, 0)
+    marks = _FULL if columns.statuses.count(ENTRY_PRESENT) == rows else 0
+    if FLAG_PERSISTENT not in columns.flags:
+        marks |= _TRANSIENT
+    head = _BLOCK.pack(BLOCK_MAGIC, MESSAGES, marks, *place, rows, body_size, *journals, 0)
     check = record.crc32(head, seed).to_bytes(4, "little")
     segment, _, first = place
     return head + check + record.pack_index_entries(columns, first, segment, seed)
@@ -117,6 +129,7 @@ def pack_acks(segment: int, generation: int, acked: int, durable: int, seed: int
     head = _BLOCK.pack(
         BLOCK_MAGIC,
         ACKS,
+        0,
         segment,
         generation,
         0,
@@ -176,7 +189,7 @@ def _block_at(data: bytes, at: int, seed: int) -> Block | None:
         data[at + BLOCK_SIZE - 4 : at + BLOCK_SIZE], "little"
     ):
         return None
-    magic, kind, segment, generation, first, rows, body_size, journal, durable, check = (
+    magic, kind, marks, segment, generation, first, rows, body_size, journal, durable, check = (
         _BLOCK.unpack(head)
     )
     if magic != BLOCK_MAGIC:
@@ -186,7 +199,8 @@ def _block_at(data: bytes, at: int, seed: int) -> Block | None:
     if kind == ACKS and zlib.crc32(data[table_at:body_at]) != check:
         rows = 0
     end = body_at + body_size
-    return Block(kind, segment, generation, first, rows, journal, durable, table_at, body_at, end)
+    said = (kind, segment, generation, first, rows, journal, durable)
+    return Block(*said, table_at, body_at, end, bool(marks & _FULL), bool(marks & _TRANSIENT))
 
 
 def acked_by(data: bytes, block: Block) -> int:

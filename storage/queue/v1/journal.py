@@ -7,7 +7,8 @@ on the disk thread.
 
 Invariants: a given-up journal is unlinked after the sync that made the flush durable, the oldest first, the next one
 after the sync that made that durable: so no crash finds a message without the ack that belongs to it. `durable` rises
-only when a journal goes: all that was written while that one was in use, or before, was synced by then.
+only when a journal goes: all that was written while that one was in use, or before, was synced by then, but for runs of
+transient messages that went past it, whose blocks say so.
 Source: rabbit_queue_index; the rotation instead of truncation is ours.
 """
 

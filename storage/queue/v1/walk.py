@@ -2,7 +2,8 @@
 
 State: the `FoundJournals` of a queue while it is walked. Called by `storage.queue.walk`. What a journal holds is taken
 from there, its bodies checked, because a flush into the segment file may have been cut short; everything else in a
-segment file was durable before the journal went, but for large runs written there at once, whose blocks say so.
+segment file was durable before the journal went, but for large runs written there at once, whose blocks say so. A block
+without persistent messages is never trusted: none of them outlives the node, so that nobody may have synced it.
 
 Invariants: a block counts only for the generation of the segment that it names; a damaged block costs what it says.
 """
@@ -29,6 +30,7 @@ _ALL = 1 << 32
 _NONE, _PRESENT, _CORRUPT = (
     bytes((status,)) for status in (ENTRY_NONE, ENTRY_PRESENT, ENTRY_CORRUPT)
 )
+_OTHER = b"\2"
 
 
 @dataclass(slots=True)
@@ -48,7 +50,8 @@ class _Said:
         """A block has this run of a segment: check the bodies and keep what is whole."""
         columns = run.columns
         cut = torn_entries(data, block.table_at, columns.statuses)
-        self.corrupt += columns.statuses.count(ENTRY_CORRUPT) - cut
+        if not block.is_transient:
+            self.corrupt += columns.statuses.count(ENTRY_CORRUPT) - cut
         statuses, torn = _checked(data, block.segment, run.first, columns, seed)
         self.torn += torn + cut
         statuses = statuses.replace(_CORRUPT, _NONE)
@@ -171,22 +174,17 @@ def put_together(
     generation = file.generation if file is not None else journals.newest(number)
     said = journals.of(number, generation)
     places = SegmentColumns(directory.entry_count)
-    torn = acked_in_file = 0
+    torn = missing = acked_in_file = 0
     if file is not None:
-        torn = _read_blocks(places, file, number, journals.durable, directory.seed)
+        torn, missing = _read_blocks(places, file, number, journals.durable, directory.seed)
         acked_in_file = places.acked
     for run in said.runs:
         places.put(run.first, run.columns)
-    corrupt = 0
-    if (
-        ENTRY_CORRUPT in places.statuses
-    ):  # what is acked is nobody's loss: it may be a torn block that an old start found
-        damaged = bits_of(
-            bytes(places.statuses).replace(_PRESENT, _NONE).replace(_CORRUPT, _PRESENT)
-        )
-        corrupt = (damaged & ~(places.acked | said.acked)).bit_count()
     columns = places.part(0, directory.entry_count - 1)
     present = bits_of(columns.statuses)
+    # What is acked is nobody's loss: it may be a torn block that an old start found.
+    damaged = (_places_with(_CORRUPT, columns.statuses) | missing) & ~present
+    corrupt = (damaged & ~(places.acked | said.acked)).bit_count()
     # What is torn in the file and in no journal either is acked there: the next start takes the block for durable.
     torn &= ~present
     path = f"{directory.path}/{segment_files.file_name(number)}"
@@ -211,13 +209,14 @@ def put_together(
 
 def _read_blocks(
     places: SegmentColumns, file: FoundFile, number: int, durable: int, seed: int
-) -> int:
-    """Take in what a segment's file says; of blocks that may not have been durable entries and bodies are checked.
+) -> tuple[int, int]:
+    """Take in what a segment's file says; of blocks that may not be durable entries and bodies are checked.
 
-    Gives the bits of the places whose entry or body is not whole.
+    Gives the bits of the places whose entry or body is not whole there, and of those that have no entry where a durable
+    block says that they have one.
     """
     data = file.data
-    torn = 0
+    torn = missing = 0
     for block in queue_blocks.blocks_of(data, seed):
         if block.segment != number or block.generation != file.generation:
             continue
@@ -225,12 +224,31 @@ def _read_blocks(
             places.ack(queue_blocks.acked_by(data, block))
         elif block.kind == MESSAGES:
             columns = queue_blocks.entries_in(data, block, seed)
-            if block.journal >= max(durable, 1):
+            if block.is_transient or block.journal >= max(durable, 1):
                 statuses, _ = _checked(data, number, block.first, columns, seed)
                 statuses = statuses.replace(_CORRUPT, _NONE)
-                # An entry may be cut off by the file's end, and what is appended behind the block gives it other bytes.
-                claimed = columns.statuses.ljust(block.rows, _CORRUPT).replace(_CORRUPT, _PRESENT)
-                torn |= (bits_of(claimed) & ~bits_of(statuses)) << block.first
+                torn |= (_claimed(columns.statuses, block) & ~bits_of(statuses)) << block.first
                 columns = columns._replace(statuses=statuses)
+            elif block.is_full:
+                there = columns.statuses.ljust(block.rows, _NONE)
+                missing |= _places_with(_NONE, there) << block.first
             places.put(block.first, columns)
-    return torn & ((1 << len(places.statuses)) - 1)
+    meant = (1 << len(places.statuses)) - 1
+    return torn & meant, missing & meant
+
+
+def _claimed(statuses: bytes, block: Block) -> int:
+    """Give the bits of the rows for which a block that may be torn may have had an entry.
+
+    An entry may be cut off by the file's end, and what is appended behind the block gives it other bytes.
+    """
+    if block.is_full:
+        return (1 << block.rows) - 1
+    return bits_of(statuses.ljust(block.rows, _CORRUPT).replace(_CORRUPT, _PRESENT))
+
+
+def _places_with(status: bytes, statuses: bytes) -> int:
+    """Give the bits of the places with this status, which is none of a message."""
+    if status not in statuses:
+        return 0
+    return bits_of(statuses.replace(_PRESENT, _OTHER).replace(status, _PRESENT))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burrowmq.storage import record
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.v1 import blocks
 from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_NONE, ENTRY_PRESENT, EntryColumns
@@ -63,6 +64,26 @@ def test_messages_are_entries_and_bodies() -> None:
     assert data[found.body_at : found.end] == b"bodies"
     assert blocks.entries_in(data, found, SEED) == columns(20, b"\1\0\1")
     assert (acks.table_at - blocks.BLOCK_SIZE, acks.durable) == (found.end, 4)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "is_full"), [(b"\1\1\1", True), (b"\1\0\1", False), (b"\0\1\1", False)]
+)
+@pytest.mark.parametrize(
+    ("flags", "is_transient"), [(b"\0\0\0", True), (b"\1\1\1", False), (b"\0\0\1", False)]
+)
+def test_a_block_says_whether_rows_are_empty_and_whether_any_is_persistent(
+    statuses: bytes, is_full: bool, flags: bytes, is_transient: bool
+) -> None:
+    rows = columns(20, statuses)._replace(flags=flags)
+    block = bytearray(blocks.pack_messages((5, 2, 20), rows, 0, (9, 4), SEED))
+    (found,) = only(HEADER + block)
+    assert (found.is_full, found.is_transient) == (is_full, is_transient)
+    block[5] = 0  # of an earlier version, which said nothing
+    head = blocks.BLOCK_SIZE - 4
+    block[head : head + 4] = record.crc32(bytes(block[:head]), SEED).to_bytes(4, "little")
+    (found,) = only(HEADER + block)
+    assert (found.is_full, found.is_transient) == (False, False)
 
 
 def test_a_block_that_the_files_end_cuts_off_has_the_entries_that_are_whole() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -12,6 +13,9 @@ from burrowmq.storage.record import ENTRY_SIZE
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.bench.observer import RecordingObserver
 from tests.support.one_queue import DIRECT, LARGE, OneQueue
+from tests.support.sim_filesystem import Fate
+
+ENTRIES_AT = index_header.HEADER_SIZE + queue_blocks.BLOCK_SIZE  # of a file's first block
 
 
 @pytest.fixture(params=[1, 2])
@@ -157,3 +161,102 @@ def test_an_entry_in_a_journal_that_a_power_cut_tore_in_two_is_no_damage(
     store.crash()
     assert store.seqs() == [seq for seq in range(store.published) if seq != torn]
     assert not observer.named("record_lost")
+
+
+def power_cut(store: OneQueue, fates: dict[str, Fate]) -> None:
+    """The power goes; what it leaves of a file's un-synced writes is told by the file's name."""
+    store.filesystem = store.filesystem.cut(
+        Random(1), fate_of=lambda kind, path: fates.get(f"{kind} {path.rpartition('/')[2]}")
+    )
+    store.open(1)
+
+
+def test_a_torn_large_run_that_nobody_waits_for_is_not_taken_for_durable() -> None:
+    """Transient messages are synced for nobody's sake, whatever is said of the journal that was in use as they came."""
+    store = OneQueue(options=DIRECT)
+    observer = store.observer = RecordingObserver()  # type: ignore[assignment]
+    store.publish(60)
+    store.publish(4)  # small: the journal has them
+    store.publish(10, persistent=False)
+    store.settle()
+    assert set(store.files()) == {"0.idx", "1.idx"}
+    store.log.ack(0, 0)
+    store.settle()  # this ack says that what was written in the journal's time is durable
+    store.filesystem.sector = 64
+    power_cut(store, {"name 1.idx": "kept", "content 1.idx": "holed"})
+    for _ in range(2):
+        assert store.seqs() == list(range(1, 64))
+        assert not observer.named("record_lost")
+        store.settle()
+        store.crash()
+
+
+def settled(*counts: int) -> tuple[OneQueue, RecordingObserver]:
+    """A queue with runs of so many messages in its segment files; the ack of the first says that all is durable."""
+    store = OneQueue(options=DIRECT)
+    observer = store.observer = RecordingObserver()  # type: ignore[assignment]
+    for count in counts:
+        store.publish(count)
+    store.settle()
+    store.log.ack(0, 0)
+    store.settle()
+    assert store.suffixes() == {"idx"}
+    return store, observer
+
+
+@pytest.mark.parametrize("counts", [(20, 1), (1,) * 21], ids=["past the journal", "through it"])
+def test_entries_of_zeros_in_a_durable_block_are_damage_and_told(counts: tuple[int, ...]) -> None:
+    """A write that the disk has lost leaves zeros, as a row without an entry has: the block says that it has none."""
+    store, observer = settled(*counts)
+    store.damage("0.idx", ENTRIES_AT + 3 * ENTRY_SIZE, bytes(2 * ENTRY_SIZE))
+    store.crash()
+    assert store.seqs() == [1, 2, *range(5, 21)]
+    assert [each[1:] for each in observer.named("record_lost")] == [(0, "2 bad index entries")]
+
+
+def test_entries_of_zeros_are_no_damage_where_a_block_does_not_say_so() -> None:
+    """A flush leaves out what was acked meanwhile: its rows are empty, and no file has the acks any more."""
+    store = OneQueue(options=DIRECT)
+    observer = store.observer = RecordingObserver()  # type: ignore[assignment]
+    store.publish(9)
+    store.log.ack_many([3, 4])
+    store.commit()
+    store.settle()
+    file = store.file("0.idx")
+    file.pwrite(queue_blocks.pack_acks(0, 0, 1 << 8, 9, store.seed()), file.size())
+    store.crash()
+    assert store.seqs() == [0, 1, 2, 5, 6, 7]
+    assert not observer.named("record_lost")
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_damage_of_transient_messages_is_nobodys_loss(persistent: bool) -> None:
+    store, observer = settled(60, 4, 10)
+    store.publish(2, persistent=persistent)
+    (name,) = [name for name in store.files() if name.endswith(".jif")]
+    store.damage(name, ENTRIES_AT + ENTRY_SIZE + 20)
+    store.crash()
+    assert store.seqs() == [*range(1, 74), *([74] if persistent else [])]
+    assert len(observer.named("record_lost")) == persistent
+
+
+def test_a_durable_block_that_the_files_end_cuts_off_is_told() -> None:
+    store, observer = settled(60, 4, 10)
+    store.file("1.idx").truncate(ENTRIES_AT + 6 * ENTRY_SIZE + 7)
+    store.crash()
+    assert [each[1:] for each in observer.named("record_lost")] == [(1, "4 bad index entries")]
+
+
+def test_a_torn_run_that_was_not_durable_is_not_told_later_either() -> None:
+    """What a start finds torn it acks there, rows of zeros too: later blocks say that all before them is durable."""
+    store = OneQueue(options=DIRECT)
+    observer = store.observer = RecordingObserver()  # type: ignore[assignment]
+    for count in (60, 4, 10):
+        store.publish(count)
+    store.damage("1.idx", ENTRIES_AT + 2 * ENTRY_SIZE, bytes(5 * ENTRY_SIZE))
+    for first in range(3):
+        store.crash()
+        assert store.seqs() == [*range(first, 66), 71, 72, 73]
+        assert not observer.named("record_lost")
+        store.log.ack(first, first)
+        store.settle()
