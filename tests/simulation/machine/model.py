@@ -82,7 +82,7 @@ class Copy:
         return is_durable and (self.is_promised or not publication.is_silent)
 
     def may_have_gone_in(self, process: int) -> bool:
-        """Whether a failed sync of this process may have taken it: for another message of its file, or for none."""
+        """Whether a sync of this process that failed may have taken it: one for others, or of an idle moment."""
         return self.page_lost_in == process and not self.was_waited_for
 
     def leave(self, start: int) -> None:
@@ -349,7 +349,7 @@ class Model:
                 copy.state = "left" if copy.state == "gone" else copy.state
 
     def lose_pages(self, process: int) -> None:
-        """A sync failed, and what it was to write cannot be read any more: all that was published may be it."""
+        """A sync failed, and what it was to write cannot be read: any of what was published until now."""
         for home in self.homes:
             for copy in home.all_copies():
                 copy.page_lost_in = process
