@@ -124,6 +124,11 @@ def purge_stream(name: str) -> Request:
     return _request("STREAM.PURGE", name)
 
 
+def trim_stream(name: str, first: int) -> Request:
+    """Remove all messages before the sequence `first`."""
+    return _request("STREAM.PURGE", name, body={"seq": first})
+
+
 def step_down(name: str) -> Request:
     """Have the leader of a stream hand over to another replica."""
     return _request("STREAM.LEADER.STEPDOWN", name)
@@ -133,6 +138,11 @@ def create_consumer(stream: str, settings: ConsumerSettings) -> Request:
     """Make a consumer; one that is there with the same settings is answered the same way."""
     body: dict[str, object] = {"stream_name": stream, "config": settings.document()}
     return _request("CONSUMER.CREATE", stream, settings.name, body=body)
+
+
+def consumer_state(stream: str, consumer: str) -> Request:
+    """What a consumer has delivered, and what of that is acknowledged."""
+    return _request("CONSUMER.INFO", stream, consumer)
 
 
 def get_message(stream: str, sequence: int) -> Request:
@@ -243,6 +253,7 @@ _FULL_TEXTS: Final = ("maximum messages exceeded", "maximum bytes exceeded")
 
 
 STREAM_NOT_FOUND: Final = 10059
+CONSUMER_NOT_FOUND: Final = 10014
 STREAM_NAME_TAKEN: Final = 10058
 """There is one of that name with other settings."""
 
@@ -266,6 +277,37 @@ def _outcome(refusal: Refusal) -> Outcome:
     if refusal.error == _STORE_FAILED:
         return Outcome.FULL if refusal.text in _FULL_TEXTS else Outcome.AGAIN
     return Outcome.REFUSED
+
+
+class Depth(NamedTuple):
+    """What a stream and its only consumer together say of how much is in them."""
+
+    message_count: int
+    """Messages that are not acknowledged."""
+    byte_count: int
+    """Octets of them, roughly: as if all messages of the stream were of one size."""
+    first: int
+    """Sequence of the oldest message that the stream keeps."""
+    floor: int
+    """All messages up to this one are acknowledged."""
+
+
+def depth_of(stream: Document, consumer: Document) -> Depth:
+    """Read both answers: of which may have been given the later, and by other servers.
+
+    Nothing behind what was delivered leaves a stream but by a purge of all: so what is not delivered is counted by
+    sequences, and the stream's leader knows the last of those that it has confirmed.
+    """
+    state, delivered, acknowledged = (
+        found if isinstance(found, dict) else {}
+        for found in (stream.get("state"), consumer.get("delivered"), consumer.get("ack_floor"))
+    )
+    first, last = _number(state, "first_seq"), _number(state, "last_seq")
+    behind = last - max(_number(delivered, "stream_seq"), first - 1)
+    count = max(0, behind) + _number(consumer, "num_ack_pending")
+    kept = _number(state, "messages")
+    size = _number(state, "bytes") * min(count, kept) // kept if kept else 0
+    return Depth(count, size, first, _number(acknowledged, "stream_seq"))
 
 
 # -- publishing -------------------------------------------------------------------------------------------------------

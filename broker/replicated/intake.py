@@ -76,7 +76,8 @@ class Intake:
         self._get_inbox = b""
         self._is_one_asked = False
         self._waits_since_ms: float | None = None  # who waits for basic.get
-        self._mean_bytes = float(EXPECTED_BYTES)
+        self.mean_bytes = float(EXPECTED_BYTES)
+        """Of a message that comes, of late."""
         self.is_unanswered = False
         """Whether the last one who waited for basic.get waited in vain."""
 
@@ -85,9 +86,9 @@ class Intake:
         """Acknowledgements that the server has not been told of."""
         return self._acks.count
 
-    def acknowledge(self, replies: list[bytes]) -> None:
+    def acknowledge(self, replies: list[bytes], now_ms: float) -> None:
         """These deliveries are done with."""
-        self._acks.add(replies, self._front_end.now_ms())
+        self._acks.add(replies, now_ms)
 
     # -- what comes -----------------------------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class Intake:
             size += len(delivered.payload)
         if deliveries:
             mean = size / len(deliveries)
-            self._mean_bytes += (mean - self._mean_bytes) * min(1.0, len(deliveries) / 64)
+            self.mean_bytes += (mean - self.mean_bytes) * min(1.0, len(deliveries) / 64)
 
     # -- basic.get ------------------------------------------------------------------------------------------------
 
@@ -209,7 +210,7 @@ class Intake:
             wanted = min(AHEAD_COUNT, AHEAD_TIMES * wanted)
         else:
             wanted = credit
-        return max(0, min(wanted, int(AHEAD_BYTES / max(self._mean_bytes, 1.0)) or 1))
+        return max(0, min(wanted, int(AHEAD_BYTES / max(self.mean_bytes, 1.0)) or 1))
 
     def due_ms(self) -> float | None:
         """When `send` has something to do, if nothing happens; None for never."""

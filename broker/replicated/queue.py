@@ -33,6 +33,7 @@ from burrowmq.broker.queue.serve.rate import ConsumptionRate
 from burrowmq.broker.queue.serve.serving import Dealing
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.intake import Intake
+from burrowmq.broker.replicated.looks import Looks
 from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import QueueStream, stream_name
 from burrowmq.broker.report.metrics import QueueMetrics
@@ -46,8 +47,6 @@ from burrowmq.protocol.errors import AmqpError, NotFound
 
 OBJECTS_BYTES: Final = 4096
 """What the parts of a queue weigh without any message, roughly."""
-LOOK_MS: Final = 5_000.0
-"""Between two looks at what other front-ends have done to the stream, while something happens here."""
 UNSERVED_MS: Final = 100.0
 """Between two looks at what has waited for too long, while nothing can be sent."""
 
@@ -89,7 +88,6 @@ class ReplicatedQueue:
         self._timer_ms = 0.0
         self._is_restored = declaration.default_version is not None
         self._is_crowding = False
-        self._looked_ms = front_end.now_ms()
         self._message_count = 0  # in the stream, as far as this front-end knows
         self._make_parts(context, settings, replicas)
         front_end.join(self)
@@ -97,17 +95,17 @@ class ReplicatedQueue:
     def _make_parts(self, context: QueueContext, settings: Settings, replicas: int) -> None:
         front_end, scheduler = self._front_end, context.scheduler
         name = stream_name(context.vhost_name, self.name)
+        self._looks = Looks(front_end.now_ms())
         self._stream = QueueStream(
             stream_settings(name, self.name, context.vhost_name, settings, replicas),
             front_end,
             scheduler,
+            self._changed,
             self._on_counted,
             is_ours=self._is_restored,
         )
         self._answers_sid, inbox = front_end.subscribe(self._on_answers)
-        self._window = Window(
-            name.encode(), b"%b.%d" % (front_end.token, self._answers_sid), inbox
-        )
+        self._window = Window(name.encode(), b"%b.%d" % (front_end.token, self._answers_sid), inbox)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.dead_letters.apply(settings)
         self._shelf = Shelf(self._on_forgotten)
@@ -239,6 +237,7 @@ class ReplicatedQueue:
             self._is_crowding = True
             self._front_end.crowd(self, is_crowded=True)
         window.payload_max = self._front_end.payload_max
+        self._looks.stirred(now_ms)
         ticket = window.add([pack(message) for message in messages], now_ms)
         self._changed()
         return ticket
@@ -290,10 +289,13 @@ class ReplicatedQueue:
         if self._is_crowding and (not self._window.is_full or self._window.is_stalled(now_ms)):
             self._is_crowding = False
             front_end.crowd(self, is_crowded=False)
-        if is_served and now_ms - self._looked_ms >= LOOK_MS:
-            self._looked_ms = now_ms
+        look_ms = self._looks.due_ms()
+        if is_served and look_ms is not None and now_ms >= look_ms:
+            self._looks.looked(now_ms)
             self._stream.refresh()
-        due = [each for each in (self._window.due_ms(), self._intake.due_ms()) if each is not None]
+            look_ms = self._looks.due_ms()
+        dues = self._window.due_ms(), self._intake.due_ms(), look_ms
+        due = [each for each in dues if each is not None]
         if due:
             self._wake_at(max(min(due), now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
 
@@ -313,8 +315,10 @@ class ReplicatedQueue:
     # -- consuming ------------------------------------------------------------------------------------------------
 
     def _on_forgotten(self, replies: list[bytes]) -> None:
-        self._message_count = max(0, self._message_count - len(replies))
-        self._intake.acknowledge(replies)
+        count, now_ms = len(replies), self._front_end.now_ms()
+        self._message_count = max(0, self._message_count - count)
+        self._looks.acknowledged(count, count * self._intake.mean_bytes, now_ms)
+        self._intake.acknowledge(replies, now_ms)
         self._changed()
 
     def _on_return(self) -> None:
@@ -443,7 +447,10 @@ def _never(_: Shelf, __: int) -> bool:
 def stream_settings(
     name: str, queue: str, vhost: str, settings: Settings, replicas: int
 ) -> StreamSettings:
-    """The stream of a queue: full, it refuses what is new."""
+    """The stream of a queue: full, it refuses what is new.
+
+    Where its length counts, what is acknowledged must not: there it is a work queue, which costs half as much again.
+    """
     length = size = None
     if settings.overflow == "reject-publish":
         length, size = settings.max_length, settings.max_length_bytes
@@ -451,6 +458,7 @@ def stream_settings(
         name=name,
         subjects=(name,),
         replicas=replicas,
+        is_work_queue=length is not None or size is not None,
         messages_max=-1 if length is None else length,
         bytes_max=-1 if size is None else size,
         metadata=(("burrowmq_vhost", vhost), ("burrowmq_queue", queue)),

@@ -1,8 +1,12 @@
-"""A replicated queue's stream and consumer: made, asked how many messages they have, purged, deleted.
+"""A replicated queue's stream and consumer: made, asked how many messages they have, trimmed, purged, deleted.
 
 The stream's name is a digest of the queue's: every front-end that declares the queue, now or after it has lost its
 disk, finds the same messages. Requests are repeated until there is an answer; who waits for one is told after
 `api`'s patience that the cluster does not answer.
+
+A stream with limits keeps what is acknowledged until it is trimmed: with each look at how many messages there are, up
+to the oldest that is not acknowledged. That is one entry of the servers' log for thousands of messages; a work queue,
+which `StreamSettings` may ask for, has one for each, and a write beside it.
 
 State owned: whether stream and consumer are there, what the last answer said, who waits. Called by
 `broker.replicated.queue`.
@@ -18,6 +22,7 @@ from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import api
 from burrowmq.cluster.api import (
     ConsumerSettings,
+    Depth,
     Document,
     Refusal,
     Request,
@@ -27,6 +32,7 @@ from burrowmq.cluster.api import (
 CONSUMER: Final = "q"
 AGAIN_S: Final = 1.0
 _NAME_OCTETS: Final = 15
+_NOT_FOUND: Final = frozenset((api.STREAM_NOT_FOUND, api.CONSUMER_NOT_FOUND))
 
 Waiting: TypeAlias = Callable[[str], None]
 """Told why there is no answer; "" when there is one."""
@@ -57,7 +63,7 @@ def stream_name(vhost: str, queue: str) -> str:
 class QueueStream:
     """That of one queue; `is_ours` when it was declared in an earlier life of the node.
 
-    `changed` is called when it has become ready, or the number of messages is known anew.
+    `changed` is called when it has become ready, `counted` when the number of messages is known anew.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class QueueStream:
         asking: Asking,
         scheduler: Scheduler,
         changed: Callable[[], None],
+        counted: Callable[[], None],
         *,
         is_ours: bool,
     ) -> None:
@@ -73,6 +80,7 @@ class QueueStream:
         self._asking = asking
         self._scheduler = scheduler
         self._changed = changed
+        self._counted = counted
         self._waiting: list[Waiting] = []
         self._open_count = 0  # requests that are not answered
         self._is_over = False
@@ -109,8 +117,6 @@ class QueueStream:
         ):  # by the queue's own, as it was declared elsewhere
             self._on_failed(found)
             return
-        if not isinstance(found, Refusal):
-            self._note(found)
         consumer = api.create_consumer(self.name, ConsumerSettings(name=CONSUMER))
         self._asking.ask(consumer, self._on_consumer)
 
@@ -158,10 +164,21 @@ class QueueStream:
                 api.stream_state(self.name), lambda found: self._on_state(found, waiting)
             )
 
-    def _on_state(self, found: Document | Refusal, waiting: list[Waiting]) -> None:
+    def _on_state(self, stream: Document | Refusal, waiting: list[Waiting]) -> None:
+        if isinstance(stream, Refusal):
+            self._on_looked(stream, waiting)
+            return
+        self._asking.ask(
+            api.consumer_state(self.name, CONSUMER),
+            lambda found: self._on_looked(
+                found if isinstance(found, Refusal) else api.depth_of(stream, found), waiting
+            ),
+        )
+
+    def _on_looked(self, found: Depth | Refusal, waiting: list[Waiting]) -> None:
         self._open_count -= 1
         if isinstance(found, Refusal):
-            if found.error == api.STREAM_NOT_FOUND and not self._is_over:
+            if found.error in _NOT_FOUND and not self._is_over:
                 self.is_ready = False
                 self._waiting += waiting
                 self.make()
@@ -169,16 +186,15 @@ class QueueStream:
             _tell(waiting, found.text)
         else:
             self._note(found)
-            self._changed()
             _tell(waiting, "")
         if self._waiting:
             self._look()
 
-    def _note(self, found: Document) -> None:
-        state = found.get("state")
-        if isinstance(state, dict):
-            self.message_count = int(state.get("messages", 0))
-            self.byte_count = int(state.get("bytes", 0))
+    def _note(self, depth: Depth) -> None:
+        self.message_count, self.byte_count = depth.message_count, depth.byte_count
+        self._counted()
+        if depth.floor >= depth.first and not self._settings.is_work_queue:
+            self._asking.ask(api.trim_stream(self.name, depth.floor + 1), _ignore)
 
     # -- gone ---------------------------------------------------------------------------------------------------
 
@@ -219,6 +235,10 @@ class QueueStream:
     def _tell(self, reason: str) -> None:
         waiting, self._waiting = self._waiting, []
         _tell(waiting, reason)
+
+
+def _ignore(_: Document | Refusal) -> None:
+    """Whether it was trimmed shows with the next look."""
 
 
 def _tell(waiting: list[Waiting], reason: str) -> None:

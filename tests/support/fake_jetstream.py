@@ -74,10 +74,44 @@ class Stream:
         self.config = config
         self.last = 0
         self.messages: dict[int, bytes] = {}
+        """Those that are not acknowledged."""
+        self.kept: dict[int, bytes] = {}
+        """Those that are, until they are trimmed."""
         self.ready: deque[int] = deque()
         self.counts: dict[int, int] = {}
         self.pulls: deque[list[Any]] = deque()  # link, reply, how many
         self.has_consumer = False
+
+    def state(self) -> dict[str, int]:
+        held = self.messages | self.kept
+        return {
+            "messages": len(held),
+            "bytes": sum(map(len, held.values())),
+            "first_seq": min(held, default=self.last + 1),
+            "last_seq": self.last,
+        }
+
+    def consumer_state(self) -> dict[str, Any]:
+        waiting = [sequence for sequence in self.messages if sequence in self.counts]
+        delivered = max(self.counts, default=0)
+        floor = min(waiting, default=max(delivered, self.state()["first_seq"] - 1) + 1) - 1
+        return {
+            "delivered": {"stream_seq": delivered},
+            "ack_floor": {"stream_seq": floor},
+            "num_ack_pending": len(waiting),
+        }
+
+    def acknowledge(self, sequence: int) -> None:
+        payload = self.messages.pop(sequence)
+        if self.config["retention"] == "limits":
+            self.kept[sequence] = payload
+
+    def purge(self, first: int) -> None:
+        """Remove all before this one."""
+        for held in (self.messages, self.kept):
+            for sequence in [each for each in held if each < first]:
+                del held[sequence]
+        self.ready = deque(each for each in self.ready if each >= first)
 
 
 class FakeJetStream:
@@ -163,7 +197,7 @@ class FakeJetStream:
         batch.clear()
         stream = self.streams[subject]
         most = stream.config["max_msgs"]
-        if 0 <= most < len(stream.messages) + len(payloads):
+        if 0 <= most < len(stream.messages) + len(stream.kept) + len(payloads):
             error = {"code": 400, "err_code": 10077, "description": "maximum messages exceeded"}
             self._answer(link, reply, {"error": error})
             return
@@ -177,18 +211,18 @@ class FakeJetStream:
         match words:
             case ["STREAM", "CREATE", name]:
                 stream = self.streams.setdefault(name, Stream(json.loads(body)))
-                return {"state": {"messages": len(stream.messages), "bytes": 0}}
+                return {"state": stream.state()}
             case [_, _, name, *_] if name not in self.streams:
                 return {"error": {"code": 404, "err_code": 10059, "description": "not found"}}
             case ["CONSUMER", "CREATE", name, _]:
                 self.streams[name].has_consumer = True
             case ["STREAM", "INFO", name]:
-                stream = self.streams[name]
-                size = sum(map(len, stream.messages.values()))
-                return {"state": {"messages": len(stream.messages), "bytes": size}}
+                return {"state": self.streams[name].state()}
+            case ["CONSUMER", "INFO", name, _]:
+                return self.streams[name].consumer_state()
             case ["STREAM", "PURGE", name]:
-                self.streams[name].messages.clear()
-                self.streams[name].ready.clear()
+                first = json.loads(body)["seq"] if body else self.streams[name].last + 1
+                self.streams[name].purge(first)
             case ["STREAM", "DELETE", name]:
                 del self.streams[name]
         return {"success": True}
@@ -208,7 +242,7 @@ class FakeJetStream:
         if body == b"-NAK":
             stream.ready.appendleft(sequence)
         elif body in (b"", b"+TERM"):
-            del stream.messages[sequence]
+            stream.acknowledge(sequence)
 
     def _pulled(self, link: FakeLink, name: str, reply: bytes, wish: dict[str, Any]) -> None:
         stream = self.streams.get(name)

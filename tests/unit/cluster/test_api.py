@@ -48,6 +48,7 @@ def test_a_consumer_is_durable_and_wants_each_message_acknowledged() -> None:
         (api.delete_stream("s"), b"$JS.API.STREAM.DELETE.s"),
         (api.purge_stream("s"), b"$JS.API.STREAM.PURGE.s"),
         (api.step_down("s"), b"$JS.API.STREAM.LEADER.STEPDOWN.s"),
+        (api.consumer_state("s", "c"), b"$JS.API.CONSUMER.INFO.s.c"),
     ],
 )
 def test_what_has_no_settings_is_asked_without_a_body(
@@ -62,6 +63,33 @@ def test_messages_are_asked_for() -> None:
     wanted = {"batch": 50, "expires": 10**9, "idle_heartbeat": 5 * 10**8}
     assert json.loads(request.payload) == wanted
     assert json.loads(api.get_message("s", 7).payload) == {"seq": 7}
+    assert api.trim_stream("s", 7) == (b"$JS.API.STREAM.PURGE.s", b'{"seq": 7}')
+
+
+@pytest.mark.parametrize(
+    ("state", "consumer", "expected"),
+    [
+        ((4, 400, 3, 6), (4, 2, 2), (4, 400, 3, 2)),  # 3 and 4 are handed out, 5 and 6 are not
+        ((4, 400, 3, 6), (6, 5, 1), (1, 100, 3, 5)),  # 3 to 5 are to be trimmed
+        ((4, 400, 3, 6), (9, 6, 2), (2, 200, 3, 6)),  # answered later than the stream
+        ((0, 0, 7, 6), (2, 2, 0), (0, 0, 7, 2)),  # purged, before all was delivered
+        ((2, 200, 1, 6), (6, 0, 2), (2, 200, 1, 0)),  # a work queue: 1 and 4 are left
+        ((0, 0, 1, 0), (0, 0, 0), (0, 0, 1, 0)),
+    ],
+)
+def test_how_much_there_is_is_what_is_not_acknowledged(
+    state: tuple[int, ...], consumer: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    names = ("messages", "bytes", "first_seq", "last_seq")
+    delivered, floor, pending = consumer
+    found = {
+        "delivered": {"stream_seq": delivered},
+        "ack_floor": {"stream_seq": floor},
+        "num_ack_pending": pending,
+    }
+    stream = {"state": dict(zip(names, state, strict=True))}
+    assert api.depth_of(stream, found) == expected
+    assert api.depth_of({}, {}).message_count == 0
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pika import BasicProperties, spec
 
 from burrowmq.broker.node.replication import ALONE
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.replicated.looks import TRIM_COUNT
 from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import QUORUM, ClusterBench
@@ -104,6 +105,51 @@ def test_messages_are_taken_as_far_as_prefetch_says_and_acknowledged_in_the_stre
     bench.settle()
     assert (queue.ready_count, queue.unacked_count, queue.ram_ready_count) == (3, 0, 0)
     assert sorted(bench.stream().ready) == [3, 4, 5]  # for whichever front-end has consumers
+
+
+def test_what_is_acknowledged_is_trimmed_up_to_what_is_not(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, *[b"x"] * 5)
+    bench.settle()
+    other = consume(bench)
+    other.call(1, spec.Basic.Ack(1), spec.Basic.Ack(2), spec.Basic.Ack(4))
+    bench.settle()
+    assert sorted(bench.stream().kept) == [1, 2, 4]
+    bench.settle(6)
+    assert sorted(bench.stream().kept) == [4]
+    assert sorted(bench.stream().messages) == [3, 5]
+    assert (queue.ready_count, queue.unacked_count) == (0, 2)
+    other.call(1, spec.Basic.Ack(0, multiple=True))
+    bench.settle(6)
+    assert not bench.stream().kept
+    assert bench.stream().last == 5
+
+
+def test_where_its_length_counts_a_stream_keeps_nothing_that_is_acknowledged(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.declared(client, **{"x-max-length": 2, "x-overflow": "reject-publish"})
+    publish(client, b"1", b"2")
+    bench.settle()
+    other = consume(bench)
+    other.call(1, spec.Basic.Ack(2))
+    bench.settle()
+    publish(client, b"3")
+    bench.settle()
+    assert client.names() == ["Basic.Ack", "Basic.Ack"]
+    assert (sorted(bench.stream().messages), bench.stream().kept) == ([1, 3], {})
+
+
+def test_so_much_that_is_acknowledged_is_trimmed_at_once(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    consume(bench, no_ack=True)
+    for _ in range(TRIM_COUNT // 1_000 + 1):
+        client.send(publish_bytes(1, "", "q", b"x") * 1_000)
+        bench.settle()
+    assert len(bench.stream().kept) < 2_000
 
 
 def test_what_is_given_back_comes_again_here_with_its_count(bench: ClusterBench) -> None:

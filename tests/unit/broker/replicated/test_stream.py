@@ -37,10 +37,14 @@ class Away:
             each()
 
 
+def ignore() -> None:
+    """Nobody is told."""
+
+
 def test_however_often_one_asks_there_is_one_next_attempt() -> None:
     away = Away()
     found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
-    stream = QueueStream(found, cast("Any", away), cast("Any", away), lambda: None, is_ours=True)
+    stream = QueueStream(found, cast("Any", away), cast("Any", away), ignore, ignore, is_ours=True)
     told: list[str] = []
     for _ in range(20):
         stream.ask(told.append)

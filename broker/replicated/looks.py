@@ -1,0 +1,54 @@
+"""When a queue asks the servers how many messages it has, which is also when what is acknowledged is trimmed.
+
+Between two looks the queue counts what happens here. A look comes `LOOK_MS` after the last one while something happens,
+and once more when it has ended and its acknowledgements have arrived: so an idle queue asks nothing. One comes at once
+when so much is acknowledged that it is worth to have it off the disk.
+
+State owned: when the last look was, what has happened since. Called by `broker.replicated.queue`.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+LOOK_MS: Final = 5_000.0
+SETTLED_MS: Final = 500.0
+"""What was sent so long before a look counts in it."""
+TRIM_COUNT: Final = 32_768
+"""A trim costs the servers some 25 ms of processor, however much it removes."""
+TRIM_BYTES: Final = 32 << 20
+
+
+class Looks:
+    """Those of one queue, which has just been made."""
+
+    def __init__(self, now_ms: float) -> None:
+        self._looked_ms = now_ms
+        self._stirred_ms = -inf
+        self._acknowledged_count = 0
+        self._acknowledged_bytes = 0.0
+
+    def stirred(self, now_ms: float) -> None:
+        """Something has happened that changes how many messages there are."""
+        self._stirred_ms = now_ms
+
+    def acknowledged(self, count: int, size: float, now_ms: float) -> None:
+        """So many messages, of so many octets, are to be trimmed."""
+        self._stirred_ms = now_ms
+        self._acknowledged_count += count
+        self._acknowledged_bytes += size
+
+    def due_ms(self) -> float | None:
+        """When to look; None for not until something happens."""
+        if self._acknowledged_count >= TRIM_COUNT or self._acknowledged_bytes >= TRIM_BYTES:
+            return self._looked_ms
+        if self._stirred_ms + SETTLED_MS > self._looked_ms:
+            return self._looked_ms + LOOK_MS
+        return None
+
+    def looked(self, now_ms: float) -> None:
+        """The servers are asked now."""
+        self._looked_ms = now_ms
+        self._acknowledged_count = 0
+        self._acknowledged_bytes = 0.0

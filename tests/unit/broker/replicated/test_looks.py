@@ -1,0 +1,31 @@
+"""When a queue looks at its stream."""
+
+from __future__ import annotations
+
+from burrowmq.broker.replicated.looks import LOOK_MS, SETTLED_MS, TRIM_BYTES, TRIM_COUNT, Looks
+
+
+def test_where_nothing_happens_nobody_looks() -> None:
+    looks = Looks(1_000.0)
+    assert looks.due_ms() is None
+    looks.looked(50_000.0)
+    assert looks.due_ms() is None
+
+
+def test_a_look_comes_a_while_after_the_last_and_once_more_when_all_has_arrived() -> None:
+    looks = Looks(0.0)
+    looks.stirred(100_000.0)
+    assert looks.due_ms() == LOOK_MS
+    looks.looked(100_000.0 + SETTLED_MS - 1)
+    assert looks.due_ms() == 100_000.0 + SETTLED_MS - 1 + LOOK_MS
+    looks.looked(looks.due_ms() or 0.0)
+    assert looks.due_ms() is None
+
+
+def test_much_that_is_acknowledged_is_trimmed_at_once() -> None:
+    for count, size in ((TRIM_COUNT, 1.0), (1, float(TRIM_BYTES))):
+        looks = Looks(0.0)
+        looks.acknowledged(count, size, 10.0)
+        assert looks.due_ms() == 0.0
+        looks.looked(10.0)
+        assert looks.due_ms() == 10.0 + LOOK_MS
