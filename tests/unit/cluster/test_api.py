@@ -156,8 +156,8 @@ def test_a_single_message_has_an_id() -> None:
 @pytest.mark.parametrize(
     ("reply", "place"),
     [
-        (b"$JS.ACK.s.c.2.31.7.1790000000000000000.5", Place(31, 2, 5)),
-        (b"$JS.ACK._.HASH.s.c.1.3.3.1790000000000000000.0", Place(3, 1, 0)),
+        (b"$JS.ACK.s.c.2.31.7.1790000000000000000.5", Place(31, 2)),
+        (b"$JS.ACK._.HASH.s.c.1.3.3.1790000000000000000.0", Place(3, 1)),
         (b"_INBOX.1", None),
         (b"$JS.ACK.s", None),
         (b"$JS.ACK.s.c.2.31.7.then.5", None),
