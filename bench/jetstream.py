@@ -148,6 +148,9 @@ class FrontEnd:
         for pulls, _ in self._pulls.values():
             pulls.lost()
 
+    def failed(self, error: Exception) -> None:
+        raise error
+
     # -- the end of a turn ------------------------------------------------------------------------------------------
 
     def _stir(self) -> None:

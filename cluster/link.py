@@ -21,9 +21,9 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeVarTuple, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from burrowmq.cluster import wire
@@ -39,6 +39,7 @@ FLUSH_S: Final = 1.0
 OLDEST: Final = (2, 15)
 """What this was made with. 2.9 takes a batch for single messages, and keeps those of a resent one twice."""
 HIGH_WATER: Final = 1 << 20
+Said = TypeVarTuple("Said")
 
 
 class LinkOwner(Protocol):
@@ -58,6 +59,10 @@ class LinkOwner(Protocol):
 
     def lost(self, reason: str) -> None:
         """The connection ended, or could not be made; the link goes on trying."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """One of these has raised it, which none should; the link goes on all the same."""
         ...
 
 
@@ -135,7 +140,7 @@ class _Socket(asyncio.Protocol):
             else:
                 self._other(event)
         if deliveries:
-            self._link.owner.received(deliveries)
+            self._link.say(self._link.owner.received, deliveries)
 
     def _other(self, event: Greeting | Pinged | Ponged | Refused) -> None:
         match event:
@@ -197,7 +202,7 @@ class _Socket(asyncio.Protocol):
         """It does again."""
         self.is_congested = False
         if self.login.done():
-            self._link.owner.drained()
+            self._link.say(self._link.owner.drained)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The end, whoever wanted it."""
@@ -279,6 +284,13 @@ class Link:
         if self._subscriptions.pop(sid, None) is not None:
             self.write(wire.encode_unsubscribe(sid))
 
+    def say(self, callback: Callable[[*Said], None], *said: *Said) -> None:
+        """Tell the owner something. Whatever goes wrong there must not end the link."""
+        try:
+            callback(*said)
+        except Exception as error:  # noqa: BLE001 - a bug, of which the owner knows whom to tell
+            self.owner.failed(error)
+
     # -- the connection ---------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
@@ -300,22 +312,22 @@ class Link:
             async with asyncio.timeout(CONNECT_S):
                 socket, info = await self._log_in(where)
         except TimeoutError:
-            self.owner.lost(f"{where.label}: no answer")
+            self.say(self.owner.lost, f"{where.label}: no answer")
             return False
         except (OSError, UnicodeError, _NotLoggedIn) as error:
             # ssl.SSLError is an OSError; UnicodeError: no machine can have that name.
-            self.owner.lost(f"{where.label}: {_reason(error)}")
+            self.say(self.owner.lost, f"{where.label}: {_reason(error)}")
             return False
         self._socket = socket
         for sid, subject in self._subscriptions.items():
             socket.write(wire.encode_subscribe(subject, sid))
         try:
-            self.owner.opened(info)
+            self.say(self.owner.opened, info)
             reason = await self._watch(socket)
         finally:
             self._socket = None
             socket.end("closed")
-        self.owner.lost(f"{where.label}: {reason}")
+        self.say(self.owner.lost, f"{where.label}: {reason}")
         return True
 
     async def _log_in(self, where: Server) -> tuple[_Socket, Greeting]:

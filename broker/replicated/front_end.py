@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVarTuple
 
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Entropy, Scheduler
@@ -45,6 +45,7 @@ _ANSWERS_SID: Final = 1
 _ACK_PREFIX: Final = b"$JS.ACK."
 
 Handler: TypeAlias = Callable[[list[Delivered]], None]
+Said = TypeVarTuple("Said")
 _sid = attrgetter("sid")
 
 
@@ -119,7 +120,7 @@ class FrontEnd:
         """Let go of the servers, after what members have to say. What is not acknowledged is delivered again."""
         self._is_stopping = True
         for member in list(self._members):
-            member.cluster_closing()
+            self._guard(member.cluster_closing)
         await self._link.close()
 
     def abandon(self) -> None:
@@ -165,14 +166,25 @@ class FrontEnd:
 
     def ask(self, request: Request, then: Callable[[Document | Refusal], None]) -> None:
         """Send a request; `then` is called once, with the answer or a refusal of our own."""
+
+        def answered(found: Document | Refusal) -> None:
+            self._guard(then, found)
+
         if not self._link.is_open:
             # Not within the call: who asks may be in the middle of something.
-            self._scheduler.call_later(0.0, lambda: then(LINK_LOST))
+            self._scheduler.call_later(0.0, lambda: answered(LINK_LOST))
             return
-        self._link.write(self._questions.ask(request, then, self.now_ms()))
+        self._link.write(self._questions.ask(request, answered, self.now_ms()))
         if not self._is_expiring:
             self._is_expiring = True
             self._scheduler.call_later(EXPIRE_S, self._expire)
+
+    def _guard(self, callback: Callable[[*Said], None], *said: *Said) -> None:
+        """A bug in one queue must not cost the others."""
+        try:
+            callback(*said)
+        except Exception as error:  # noqa: BLE001 - see above
+            self.failed(error)
 
     def crowd(self, member: Member, *, is_crowded: bool) -> None:
         """A queue is given more than the cluster takes, or no longer."""
@@ -241,17 +253,13 @@ class FrontEnd:
         self._was_lost = False
         self.observer.cluster_connected(self._link.server_label, info.server_name)
         for member in list(self._members):
-            member.cluster_opened()
+            self._guard(member.cluster_opened)
         self._scheduler.touch()
 
     def received(self, deliveries: list[Delivered]) -> None:
         """What one read has brought."""
         for sid, group in groupby(deliveries, _sid):
-            handler = self._handlers.get(sid, self._give_back)
-            try:
-                handler(list(group))
-            except Exception as error:  # noqa: BLE001 - a bug in one queue must not cost the others
-                self.observer.bug_found("the cluster's answers", error)
+            self._guard(self._handlers.get(sid, self._give_back), list(group))
         self._scheduler.touch()
 
     def _on_answers(self, deliveries: list[Delivered]) -> None:
@@ -265,7 +273,7 @@ class FrontEnd:
     def drained(self) -> None:
         """What was written has been taken."""
         for member in list(self._members):
-            member.cluster_drained()
+            self._guard(member.cluster_drained)
 
     def lost(self, reason: str) -> None:
         """It broke, or could not be made."""
@@ -274,5 +282,9 @@ class FrontEnd:
             self.observer.cluster_lost(reason)
         self._questions.lost()
         for member in list(self._members):
-            member.cluster_lost()
+            self._guard(member.cluster_lost)
         self._scheduler.touch()
+
+    def failed(self, error: Exception) -> None:
+        """Something here has a bug."""
+        self.observer.bug_found("the cluster", error)

@@ -38,6 +38,22 @@ class Owner:
     def lost(self, reason: str) -> None:
         self.told.put_nowait(f"lost {reason}")
 
+    def failed(self, error: Exception) -> None:
+        self.told.put_nowait(f"failed {error}")
+
+
+class Buggy(Owner):
+    """Is told, and stumbles over it."""
+
+    def opened(self, info: Greeting) -> None:
+        raise LookupError("opened")
+
+    def received(self, deliveries: list[Delivered]) -> None:
+        raise LookupError("received")
+
+    def lost(self, reason: str) -> None:
+        raise LookupError("lost")
+
 
 def run(coroutine: Coroutine[None, None, None]) -> None:
     async def in_time() -> None:
@@ -100,6 +116,26 @@ def test_a_link_that_breaks_goes_to_the_next_server_with_its_subscriptions() -> 
             assert "the server closed it" in await owner.told.get()
             assert await owner.told.get() == "opened second"
             assert await second.heard("SUB") == b"SUB a  7"
+            await link.close()
+
+    run(scene())
+
+
+def test_an_error_of_the_owner_does_not_end_the_link() -> None:
+    async def scene() -> None:
+        async with listening() as peer:
+            owner = Buggy()
+            link = linked(owner, peer)
+            link.subscribe(b"a", 1)
+            link.start()
+            for _ in range(2):
+                assert await owner.told.get() == "failed opened"
+                await peer.heard("SUB")
+                assert link.is_open
+                peer.say(b"MSG a 1 0\r\n\r\n")
+                assert await owner.told.get() == "failed received"
+                peer.hang_up()
+                assert await owner.told.get() == "failed lost"
             await link.close()
 
     run(scene())

@@ -251,6 +251,31 @@ def test_a_broken_connection_is_made_good(bench: ClusterBench) -> None:
     assert bodies(other) == [(1, False)]
 
 
+def test_a_bug_in_one_queue_is_told_and_costs_no_other(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = publisher(bench)
+    broken = bench.declared(client, "broken")
+    queue = bench.declared(client)
+
+    def stumble(*_: object) -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(broken, "cluster_opened", stumble)
+    monkeypatch.setattr(broken, "cluster_lost", stumble)
+    broken.ask(stumble)
+    bench.settle()
+    other = consume(bench)
+    bench.link.lose()
+    publish(client, b"1")
+    bench.link.open()
+    bench.settle(2)
+    assert bodies(other) == [(1, False)]
+    assert queue.unacked_count == 1
+    found = [str(error) for _, error in bench.observer.named("bug_found")]
+    assert found == ["a bug"] * 3
+
+
 def test_purge_and_delete_wait_for_the_cluster(bench: ClusterBench) -> None:
     client = publisher(bench)
     bench.declared(client)
