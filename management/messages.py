@@ -18,7 +18,7 @@ from burrowmq.broker.channel.methods.publish import all_keys, check_expiration, 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.origin import Origin
-from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.broker.queue.outcome import Outcome
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DeliveryRun, returned
 from burrowmq.broker.report.metrics import VhostMetrics
@@ -41,10 +41,22 @@ NUMBERS = ("delivery_mode", "priority", "timestamp")
 PROBE = "aliveness-test"
 
 
-def publish(
+async def publish(
     node: RunningNode, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
 ) -> bool:
-    """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
+    """Route one message; whether a queue has taken it, when that is known. Raises: AmqpError, ApiError."""
+    outcomes = hand_in(node, vhost, exchange, key, properties, body)
+    taken = [await commands.commit.taken(each) for each in outcomes]
+    if all(taken):
+        node.vhosts[vhost].past.confirm += 1
+        node.metrics.messages_confirmed += 1
+    return any(taken)
+
+
+def hand_in(
+    node: RunningNode, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
+) -> list[Outcome]:
+    """Route one message; what the queues say that it reached. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
     commands.topology.check_size("routing_key", key)
     address = join_address(exchange.encode(), key.encode())
@@ -66,14 +78,11 @@ def publish(
         target.publish([message], message.flags, message.size)
     reached = [queue for queue in queues if not is_no_queue(queue)]
     outcomes = [queue.publish([message], message.flags, message.size) for queue in reached]
-    is_refused = any(isinstance(each, Rejected) for each in outcomes)
-    _count_published(node, owner, source, len(reached), is_refused=is_refused)
-    return any(not isinstance(each, Rejected) for each in outcomes)
+    _count_published(node, owner, source, len(reached))
+    return outcomes
 
 
-def _count_published(
-    node: RunningNode, vhost: Vhost, exchange: Exchange, queue_count: int, *, is_refused: bool
-) -> None:
+def _count_published(node: RunningNode, vhost: Vhost, exchange: Exchange, queue_count: int) -> None:
     totals, past = node.metrics, vhost.past
     exchange.publish_in += 1
     exchange.publish_out += queue_count
@@ -85,9 +94,6 @@ def _count_published(
     else:
         past.return_unroutable += 1
         totals.messages_unroutable_returned += 1
-    if not is_refused:
-        past.confirm += 1
-        totals.messages_confirmed += 1
 
 
 def _properties(given: dict[str, Any]) -> Any:
@@ -246,6 +252,6 @@ def _text(body: bytes, encoding: str) -> tuple[str, str]:
 async def probe(node: RunningNode, vhost: str) -> None:
     """Declare, publish and get in a vhost. Raises: whatever goes wrong."""
     commands.topology.declare_queue(node, vhost, PROBE, False, False, {})
-    publish(node, vhost, "", PROBE, {}, b"test_message")
+    await publish(node, vhost, "", PROBE, {}, b"test_message")
     if not await get(node, vhost, PROBE, 1, "ack_requeue_false"):
         raise ApiError(503, "failed", "the test message did not come back")

@@ -122,7 +122,7 @@ async def publish(call: Call) -> web.Response:
         if call.node.vhosts[vhost].exchanges[name].type == "topic":
             commands.users.require_topic(call, vhost, name, key)
         commands.users.require_user_id(call, properties.get("user_id"))
-        routed = messages.publish(call.node, vhost, name, key, properties, _payload(body))
+        routed = await messages.publish(call.node, vhost, name, key, properties, _payload(body))
     except (AccessRefused, PreconditionFailed) as refusal:
         # RabbitMQ publishes over a channel and tells what closed it.
         raise bad_request(f"{int(refusal.reply_code)} {refusal.reply_text}") from refusal

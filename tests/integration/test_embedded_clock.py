@@ -252,7 +252,7 @@ def test_what_came_in_the_same_turn_is_taken_in_before_time_passes() -> None:
                     declare(channel, "c")
 
             await asyncio.to_thread(declare_all)
-            assert messages.publish(node.running, "/", "", "a", {"delivery_mode": 2}, b"x")
+            assert messages.hand_in(node.running, "/", "", "a", {"delivery_mode": 2}, b"x")
             await broker.clock.advance(25)  # nothing has been awaited in between
             return [vhost.queues[name].ready_count for name in "abc"]
 

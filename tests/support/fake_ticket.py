@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,21 @@ class QueueElsewhere:
         """Keep the run somewhere."""
         self.tickets.append(FakeTicket(len(messages)))
         return self.tickets[-1]
+
+
+class AnswersLater(QueueElsewhere):
+    """It says a moment later what became of a run: all is refused, or nothing."""
+
+    def __init__(self, *, is_full: bool) -> None:
+        super().__init__()
+        self.is_full = is_full
+
+    def publish(self, messages: list[Message], flags: int, size: int) -> FakeTicket:
+        """See QueueElsewhere."""
+        ticket = super().publish(messages, flags, size)
+        refused = range(len(messages) if self.is_full else 0)
+        asyncio.get_running_loop().call_later(0.01, ticket.finish, *refused)
+        return ticket
 
 
 def bind_elsewhere(bench: BrokerBench, exchange: str, key: bytes) -> Any:

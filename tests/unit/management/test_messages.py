@@ -18,6 +18,7 @@ from burrowmq.protocol.codec import join_address
 from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.node import NodeBench
+from tests.support.fake_ticket import AnswersLater
 from tests.support.served import Served
 from tests.support.wire_client import publish_bytes
 
@@ -25,7 +26,10 @@ from tests.support.wire_client import publish_bytes
 def publish(
     bench: NodeBench, exchange: str, key: str, properties: dict[str, Any], body: bytes = b""
 ) -> bool:
-    return bench.perform(lambda: messages.publish(bench.node, "/", exchange, key, properties, body))
+    given = bench.node, "/", exchange, key, properties, body
+    routed = bench.loop.run_until_complete(messages.publish(*given))
+    bench.perform(bench.node.scheduler.touch)
+    return routed
 
 
 def get(bench: NodeBench, queue: str, count: int, ack_mode: str) -> list[tuple[Any, bool, int]]:
@@ -62,6 +66,20 @@ def test_a_queue_that_refuses_was_not_reached(bench: NodeBench) -> None:
     fill(bench, b"1", **{"x-max-length": 1, "x-overflow": "reject-publish"})
     assert not publish(bench, "", "q", {}, b"2")
     assert bodies(get(bench, "q", 9, "ack_requeue_false")) == [b"1"]
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_what_a_queue_elsewhere_says_is_waited_for(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
+    elsewhere = AnswersLater(is_full=is_full)
+    queue = bench.node.vhosts["/"].queues["lazy"]
+    monkeypatch.setattr(type(queue), "publish", lambda _, *given: elsewhere.publish(*given))
+    before = bench.node.metrics.messages_confirmed
+    assert publish(bench, "", "lazy", {}) is not is_full
+    (ticket,) = elsewhere.tickets
+    assert ticket.is_done
+    assert bench.node.metrics.messages_confirmed - before == (not is_full)
 
 
 def test_one_queue_of_two_is_enough(bench: NodeBench) -> None:

@@ -5,15 +5,12 @@ Covers: management/commands/quarantine.py
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from burrowmq.management.commands.quarantine import is_whole
-from burrowmq.protocol.codec import Message
 from burrowmq.storage.names import QueueNames
 from tests.support.bench.world import publish
-from tests.support.fake_ticket import FakeTicket, QueueElsewhere
+from tests.support.fake_ticket import AnswersLater
 from tests.support.served import Served
 
 PATH = "/api/burrowmq/quarantine"
@@ -81,25 +78,12 @@ def test_only_what_is_amqp_is_whole(address: bytes, raw: bytes, size: int, expec
     assert is_whole((address, raw, size, 0)) is expected
 
 
-class AnswersLater(QueueElsewhere):
-    """It says a moment later what became of a run: all is refused, or nothing."""
-
-    is_full = True
-
-    def publish(self, messages: list[Message], flags: int, size: int) -> FakeTicket:
-        """See QueueElsewhere."""
-        ticket = super().publish(messages, flags, size)
-        refused = range(len(messages) if self.is_full else 0)
-        asyncio.get_running_loop().call_later(0.01, ticket.finish, *refused)
-        return ticket
-
-
 def test_what_goes_to_a_queue_elsewhere_is_kept_until_that_has_it(
     served_files: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = served_files
     name = spoiled(served, 10)
-    elsewhere = AnswersLater()
+    elsewhere = AnswersLater(is_full=True)
     kind = type(served.node.vhosts["/"].queues["t"])
     monkeypatch.setattr(kind, "publish", lambda _, *given: elsewhere.publish(*given))
     assert served.api("POST", f"{PATH}/{name}/restore").status == 400

@@ -112,7 +112,7 @@ def test_whether_a_queue_elsewhere_is_empty_is_asked(
 
     def learn(then: Callable[[AmqpError | None], None]) -> None:
         if not is_silent:
-            messages.publish(served.node, "/", "", "q", {}, b"of another front-end")
+            messages.hand_in(served.node, "/", "", "q", {}, b"of another front-end")
         then(NotFound("queue 'q' is inaccessible") if is_silent else None)
 
     served.bench.queue("q")
