@@ -96,8 +96,8 @@ class Window:
     """That of one publisher into the stream behind `subject`.
 
     `name` is like no other that publishes into this stream, now or within its duplicate window: not like that of an
-    earlier life of this node, for one. It is at most `NAME_MAX` long: with the numbers of burst and attempt it is the id
-    of a batch, of which servers refuse one that is too long. Answers are sent to subjects below `inbox`.
+    earlier life of this node, for one. It is at most `NAME_MAX` long: with the numbers of burst and attempt it is the
+    id of a batch, and servers refuse one that is too long. Answers are sent to subjects below `inbox`.
     """
 
     def __init__(

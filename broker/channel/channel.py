@@ -23,7 +23,7 @@ from burrowmq.broker.channel.prefetch import Prefetch
 from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
 from burrowmq.broker.channel.transaction import Committing, Transaction
 from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag, joined
-from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.peer.wire import Peer, Wire
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Returned, returned
@@ -75,6 +75,7 @@ class ChannelSession(Protocol):
     is_congested: bool
     consumer_max: int | None
     settled: set[int] | None
+    wire: Wire | None
 
     def write(self, data: bytes) -> None:
         """Queue bytes for this turn's write."""

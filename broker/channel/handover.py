@@ -14,7 +14,7 @@ from functools import partial
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.confirms import Ticketed, Ways
-from burrowmq.broker.queue.outcome import REFUSED, Rejected
+from burrowmq.broker.queue.outcome import CLUSTER, REFUSED, Rejected
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import Message, Sheaf, places, shares
@@ -43,6 +43,8 @@ def enqueue(
             refused = set(outcome.indexes) | (refused or set())
         else:
             tickets = [*(tickets or ()), (outcome, None)]
+            if outcome.is_crowded:
+                _hold_back(channel)
     if route.queue_count:
         route.exchange.publish_out += count * route.queue_count
         channel.session.metrics.messages_routed += count
@@ -81,6 +83,8 @@ def enqueue_sheaves(
                 where = places(messages, part.messages)
             tickets = [] if tickets is None else tickets
             tickets.append((outcome, where))
+            if outcome.is_crowded:
+                _hold_back(channel)
     lost = set()
     routed_count = 0
     for part in parts:
@@ -102,6 +106,13 @@ def enqueue_sheaves(
         ways: Ways = routes if len(parts) > 1 else (parts[0].target.queues or ())
         _book(channel, len(messages), pending, refused, ways, tickets)
     return pending if refused is None else pending | REFUSED
+
+
+def _hold_back(channel: Channel) -> None:
+    """A queue to which this connection publishes has too much: it is not read until the node says so."""
+    wire = channel.session.wire
+    if wire is not None:
+        wire.pause_reading(CLUSTER)
 
 
 def _by_queue(

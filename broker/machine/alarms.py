@@ -36,7 +36,7 @@ class Alarms:
         self.since_s: dict[str, float] = {}
         """When each alarm in force was set, by the wall clock."""
         self.behind: set[str] = set()
-        """What takes less than is published, so that publishers are not read: backlog (the disk's), cluster."""
+        """What takes less than is published, so that publishers are not read: backlog (the disk's)."""
 
     @property
     def reason(self) -> str:

@@ -84,7 +84,7 @@ def replication(
     scheduler: Scheduler,
     entropy: Entropy,
     observer: Observer,
-    on_crowded: Callable[[bool], None],
+    on_eased: Callable[[], None],
 ) -> NodeReplication:
     """That of a node with this configuration."""
     urls = config.urls
@@ -102,7 +102,7 @@ def replication(
             observer,
             name=node_name,
             version=VERSION,
-            on_crowded=on_crowded,
+            on_eased=on_eased,
         )
 
     return NodeReplication(config, connect)

@@ -36,6 +36,7 @@ from burrowmq.broker.node.sweep import Sweep
 from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.product import server_properties
+from burrowmq.broker.queue.outcome import CLUSTER
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.rules.failed_logins import FailedLogins
@@ -195,7 +196,7 @@ class RunningNode:
             self.scheduler,
             self.entropy,
             self.observer,
-            functools.partial(self._on_behind, "cluster"),
+            self._on_eased,
         )
         return VhostFactory(
             self.config,
@@ -409,7 +410,7 @@ class RunningNode:
                 session.unblock()
 
     def _on_behind(self, what: str, is_behind: bool) -> None:
-        """The disk, or the cluster, takes less than is published: publishers are not read until it has caught up."""
+        """The disk takes less than is published: publishers are not read until it has caught up."""
         if is_behind:
             self.alarms.behind.add(what)
         else:
@@ -421,6 +422,12 @@ class RunningNode:
                 session.wire.pause_reading(what)
             elif not is_behind:
                 session.wire.resume_reading(what)
+
+    def _on_eased(self) -> None:
+        """A queue of the cluster has caught up: who published to one is read again, and may meet another."""
+        for session in self.sessions:
+            if session.wire is not None:
+                session.wire.resume_reading(CLUSTER)
 
     def _on_refused(
         self, epoch: int, names: frozenset[QueueNames], acks_of: frozenset[int]

@@ -16,6 +16,8 @@ PENDING = 1
 """Accepted; a confirm waits for the commit that is being collected."""
 REFUSED = 2
 """Of all queues together: one of them has refused something."""
+CLUSTER = "cluster"
+"""Why a publisher is not read: a queue of a cluster has more than it gets rid of."""
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class Rejected:
 class Ticket(Protocol):
     """That of one run, for whoever gave it to the queue: nobody else is told."""
 
+    is_crowded: bool
+    """The queue has more than it gets rid of: who publishes is not to be read until it has caught up."""
     on_done: Callable[[], None] | None
     """Called once, when something is known of each message; set by who is given the ticket, unless it is done."""
 

@@ -86,13 +86,13 @@ class FrontEnd:
         *,
         name: str,
         version: str,
-        on_crowded: Callable[[bool], None],
+        on_eased: Callable[[], None],
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._scheduler = scheduler
         self.observer = observer
-        self._on_crowded = on_crowded
-        self._crowded: set[Member] = set()
+        self.on_eased = on_eased
+        """To be called when a queue that had too much has so no more."""
         self._is_stopping = False
         token = entropy.token(TOKEN_OCTETS).hex().encode()
         self.token = token
@@ -147,7 +147,6 @@ class FrontEnd:
 
     def leave(self, member: Member) -> None:
         """Be told no more."""
-        self.crowd(member, is_crowded=False)
         self._members.pop(member, None)
 
     def subscribe(self, handler: Handler) -> tuple[int, bytes]:
@@ -185,16 +184,6 @@ class FrontEnd:
             callback(*said)
         except Exception as error:  # noqa: BLE001 - see above
             self.failed(error)
-
-    def crowd(self, member: Member, *, is_crowded: bool) -> None:
-        """A queue is given more than the cluster takes, or no longer."""
-        before = bool(self._crowded)
-        if is_crowded:
-            self._crowded.add(member)
-        else:
-            self._crowded.discard(member)
-        if bool(self._crowded) != before:
-            self._on_crowded(is_crowded)
 
     def doom(self, stream: str) -> None:
         """Delete a stream whose queue is gone: now, or as soon as the cluster answers."""

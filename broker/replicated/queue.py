@@ -87,7 +87,7 @@ class ReplicatedQueue:
         self._timer: Timer | None = None
         self._timer_ms = 0.0
         self._is_restored = declaration.default_version is not None
-        self._is_crowding = False
+        self._is_crowded = False
         self._message_count = 0  # in the stream, as far as this front-end knows
         self._make_parts(context, settings, replicas)
         front_end.join(self)
@@ -231,14 +231,13 @@ class ReplicatedQueue:
             return ACCEPTED
         self.counts.published(len(messages))
         window, now_ms = self._window, self._front_end.now_ms()
-        if window.is_full:
-            if window.is_stalled(now_ms):
-                return Rejected(list(range(len(messages))), is_pending=False)
-            self._is_crowding = True
-            self._front_end.crowd(self, is_crowded=True)
+        if window.is_full and window.is_stalled(now_ms):
+            return Rejected(list(range(len(messages))), is_pending=False)
         window.payload_max = self._front_end.payload_max
         self._looks.stirred(now_ms)
         ticket = window.add([pack(message) for message in messages], now_ms)
+        ticket.is_crowded = window.is_full
+        self._is_crowded |= ticket.is_crowded
         self._changed()
         return ticket
 
@@ -286,9 +285,9 @@ class ReplicatedQueue:
             self._window.expire(now_ms)
             self._intake.expire(now_ms)
         self._tell_done()
-        if self._is_crowding and (not self._window.is_full or self._window.is_stalled(now_ms)):
-            self._is_crowding = False
-            front_end.crowd(self, is_crowded=False)
+        if self._is_crowded and (not self._window.is_full or self._window.is_stalled(now_ms)):
+            self._is_crowded = False
+            front_end.on_eased()
         look_ms = self._looks.due_ms()
         if is_served and look_ms is not None and now_ms >= look_ms:
             self._looks.looked(now_ms)
@@ -433,6 +432,8 @@ class ReplicatedQueue:
         self._stream.end()
         self._front_end.unsubscribe(self._answers_sid)
         self._front_end.leave(self)
+        if self._is_crowded:
+            self._front_end.on_eased()
         if self._timer is not None:
             self._timer.cancel()
         waiting, self._after_pump = self._after_pump, []

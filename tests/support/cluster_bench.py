@@ -10,6 +10,7 @@ from typing import Any, cast
 from pika import spec
 
 from burrowmq.broker.node.replication import NodeReplication
+from burrowmq.broker.queue.outcome import CLUSTER
 from burrowmq.broker.replicated import front_end as front_end_module
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.queue import ReplicatedQueue
@@ -26,7 +27,7 @@ class ClusterBench(BrokerBench):
 
     def __init__(self, monkeypatch: Any, rows: Any = None) -> None:
         self.world = FakeJetStream()
-        self.crowded: list[bool] = []
+        self.clients: list[Client] = []
         monkeypatch.setattr(front_end_module, "Link", self.world.link)
         config = ClusterConfig(urls=("nats://fake",), replicas=3)
         replication = NodeReplication(config, self._connect)
@@ -42,10 +43,19 @@ class ClusterBench(BrokerBench):
             cast("Any", self.observer),
             name="n",
             version="0",
-            on_crowded=self.crowded.append,
+            on_eased=self._on_eased,
         )
         found.now_ms = lambda: self.loop.now_s * 1000.0  # type: ignore[method-assign]
         return found
+
+    def socket(self, *given: Any, **options: Any) -> Client:
+        """See BrokerBench."""
+        self.clients.append(super().socket(*given, **options))
+        return self.clients[-1]
+
+    def _on_eased(self) -> None:
+        for client in self.clients:
+            client.resume_reading(CLUSTER)
 
     @property
     def link(self) -> FakeLink:

@@ -18,6 +18,7 @@ class FakeTicket:
 
     count: int
     is_done: bool = False
+    is_crowded: bool = False
     refused: list[int] = field(default_factory=list)
     on_done: Callable[[], None] | None = None
 

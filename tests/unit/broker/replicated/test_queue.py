@@ -385,7 +385,7 @@ def test_a_persistent_message_to_both_kinds_waits_for_both(bench: ClusterBench) 
     assert client.names() == ["Basic.Ack"]
 
 
-def test_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refused(
+def test_who_publishes_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refused(
     bench: ClusterBench,
 ) -> None:
     client = publisher(bench)
@@ -394,9 +394,9 @@ def test_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refuse
     run = publish_bytes(1, "", "q", b"x" * 10) * 1000
     for _ in range(18):
         client.send(run)
-    assert bench.crowded == [True]
+    assert list(client.pauses) == ["cluster"]
     bench.settle(3)
-    assert bench.crowded == [True, False]  # it is not a matter of load: nobody else waits for it
+    assert not client.pauses  # it is not a matter of load
     client.send(run)
     assert client.names() == ["Basic.Nack"] * 1000  # at once: only those before may still be stored
     bench.world.is_silent = False
@@ -404,21 +404,29 @@ def test_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refuse
     client.send(run)
     bench.settle(2)
     assert "Basic.Nack" not in client.names()
+    assert not client.pauses
     assert len(bench.stream().messages) == 19_000
 
 
-def test_who_begins_to_publish_while_the_cluster_is_behind_is_not_read_either(
+def test_a_queue_with_too_much_holds_back_only_those_who_publish_to_it(
     bench: ClusterBench,
 ) -> None:
-    client = publisher(bench)
+    client = bench.connect(1)
     bench.declared(client)
-    assert not client.pauses
-    bench.alarms.behind.add("cluster")
+    bench.declared(client, "other")
+    bench.queue("classic")
+    bench.world.is_silent = True
+    client.send(publish_bytes(1, "", "q", b"x") * 17_000)
+    assert list(client.pauses) == ["cluster"]
+    for key in ("classic", "other"):
+        elsewhere = bench.connect(1)
+        elsewhere.send(publish_bytes(1, "", key, b"x"))
+        assert not elsewhere.pauses
     late = publisher(bench)
-    bench.settle()
-    assert not late.pauses
-    late.send(publish_bytes(1, "", "q", b"x"))
+    late.send(publish_bytes(1, "", "classic", b"x") + publish_bytes(1, "", "q", b"x"))
     assert list(late.pauses) == ["cluster"]
+    bench.vhost.delete_queue(bench.vhost.queues["q"])
+    assert not client.pauses
 
 
 def test_what_is_published_without_a_connection_is_refused_after_thirty_seconds(
