@@ -5,6 +5,8 @@
     on_answers / on_messages    <----   received       <-----------  all of one read, by subscription
     returned, lost              <----   opened, lost
 
+Front-ends tell each other what has changed: once in `NEWS_S` the names of the streams, on a subject that all hear.
+
 Each member (a queue) has subscriptions of its own, by whose numbers what comes is told apart. A message that comes for
 a subscription that has ended goes back to the stream at once.
 
@@ -41,7 +43,12 @@ PAYLOAD_MAX: Final = 1 << 20
 EXPIRE_S: Final = 1.0
 """Between two looks at requests that nobody answers."""
 AGAIN_S: Final = 1.0
+NEWS_S: Final = 1.0
+NEWS: Final = b"burrowmq.news"
+_NEWS_AT_ONCE: Final = 1_000
+"""Streams that one message names: 33 octets each."""
 _ANSWERS_SID: Final = 1
+_NEWS_SID: Final = 2
 _ACK_PREFIX: Final = b"$JS.ACK."
 
 Handler: TypeAlias = Callable[[list[Delivered]], None]
@@ -66,6 +73,10 @@ class Member(Protocol):
 
     def cluster_closing(self) -> None:
         """The node stops: what is still to be said is said now."""
+        ...
+
+    def cluster_news(self) -> None:
+        """Another front-end has changed something in the stream."""
         ...
 
 
@@ -101,9 +112,16 @@ class FrontEnd:
         self._questions = Questions(b"%b.a" % self._inbox)
         self._link = Link(servers, self, name=name, version=version, tls=tls)
         self._link.subscribe(b"%b.a.*" % self._inbox, _ANSWERS_SID)
-        self._handlers: dict[int, Handler] = {_ANSWERS_SID: self._on_answers}
-        self._last_sid = _ANSWERS_SID
-        self._members: dict[Member, None] = {}
+        self._link.subscribe(NEWS, _NEWS_SID)
+        self._handlers: dict[int, Handler] = {
+            _ANSWERS_SID: self._on_answers,
+            _NEWS_SID: self._on_news,
+        }
+        self._last_sid = _NEWS_SID
+        self._members: dict[Member, str] = {}
+        self._by_stream: dict[str, Member] = {}
+        self._news: set[str] = set()
+        self._is_telling = False
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
         self._is_expiring = False
         self._was_lost = False
@@ -139,15 +157,18 @@ class FrontEnd:
 
     # -- members' side ------------------------------------------------------------------------------------------
 
-    def join(self, member: Member) -> None:
-        """Be told of the connection."""
-        self._members[member] = None
+    def join(self, member: Member, stream: str) -> None:
+        """Be told of the connection, and of what others do to the stream."""
+        self._members[member] = stream
+        self._by_stream[stream] = member
         if self._link.is_open:
             member.cluster_opened()
 
     def leave(self, member: Member) -> None:
         """Be told no more."""
-        self._members.pop(member, None)
+        stream = self._members.pop(member, "")
+        if self._by_stream.get(stream) is member:
+            del self._by_stream[stream]
 
     def subscribe(self, handler: Handler) -> tuple[int, bytes]:
         """(number of the subscription, its inbox): what comes to subjects below goes to `handler`, a read at a time."""
@@ -184,6 +205,28 @@ class FrontEnd:
             callback(*said)
         except Exception as error:  # noqa: BLE001 - see above
             self.failed(error)
+
+    def tell(self, stream: str) -> None:
+        """Have other front-ends know, soon, that something has changed in a stream."""
+        self._news.add(stream)
+        if not self._is_telling:
+            self._is_telling = True
+            self._scheduler.call_later(NEWS_S, self._tell)
+
+    def _tell(self) -> None:
+        self._is_telling = False
+        names = sorted(self._news)
+        self._news.clear()
+        for start in range(0, len(names), _NEWS_AT_ONCE):
+            text = " ".join(names[start : start + _NEWS_AT_ONCE]).encode()
+            self._link.write(encode_publish(NEWS, text))
+
+    def _on_news(self, deliveries: list[Delivered]) -> None:
+        for delivered in deliveries:
+            for name in delivered.payload.decode("ascii", "replace").split():
+                member = self._by_stream.get(name)
+                if member is not None:
+                    member.cluster_news()
 
     def doom(self, stream: str) -> None:
         """Delete a stream whose queue is gone: now, or as soon as the cluster answers."""

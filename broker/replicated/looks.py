@@ -1,8 +1,9 @@
 """When a queue asks the servers how many messages it has, which is also when what is acknowledged is trimmed.
 
 Between two looks the queue counts what happens here. A look comes `LOOK_MS` after the last one while something happens,
-and once more when it has ended and its acknowledgements have arrived: so an idle queue asks nothing. One comes at once
-when so much is acknowledged that it is worth to have it off the disk.
+here or at another front-end that says so, and once more when it has ended and its acknowledgements have arrived. An
+idle queue asks once in `IDLE_MS`, since what another one says may be lost. A look comes at once when so much is
+acknowledged that it is worth to have it off the disk.
 
 State owned: when the last look was, what has happened since. Called by `broker.replicated.queue`.
 """
@@ -13,6 +14,7 @@ from math import inf
 from typing import Final
 
 LOOK_MS: Final = 5_000.0
+IDLE_MS: Final = 60_000.0
 SETTLED_MS: Final = 500.0
 """What was sent so long before a look counts in it."""
 TRIM_COUNT: Final = 32_768
@@ -21,9 +23,10 @@ TRIM_BYTES: Final = 32 << 20
 
 
 class Looks:
-    """Those of one queue, which has just been made."""
+    """Those of one queue, which has just been made; `shift`, 0 to 1, is its own: not all idle ones ask at once."""
 
-    def __init__(self, now_ms: float) -> None:
+    def __init__(self, now_ms: float, shift: float = 0.0) -> None:
+        self._idle_ms = IDLE_MS * (1.0 + shift)
         self._looked_ms = now_ms
         self._stirred_ms = -inf
         self._acknowledged_count = 0
@@ -39,13 +42,13 @@ class Looks:
         self._acknowledged_count += count
         self._acknowledged_bytes += size
 
-    def due_ms(self) -> float | None:
-        """When to look; None for not until something happens."""
+    def due_ms(self) -> float:
+        """When to look, if nothing happens before."""
         if self._acknowledged_count >= TRIM_COUNT or self._acknowledged_bytes >= TRIM_BYTES:
             return self._looked_ms
         if self._stirred_ms + SETTLED_MS > self._looked_ms:
             return self._looked_ms + LOOK_MS
-        return None
+        return self._looked_ms + self._idle_ms
 
     def looked(self, now_ms: float) -> None:
         """The servers are asked now."""

@@ -90,12 +90,12 @@ class ReplicatedQueue:
         self._is_crowded = False
         self._message_count = 0  # in the stream, as far as this front-end knows
         self._make_parts(context, settings, replicas)
-        front_end.join(self)
+        front_end.join(self, self._stream.name)
 
     def _make_parts(self, context: QueueContext, settings: Settings, replicas: int) -> None:
         front_end, scheduler = self._front_end, context.scheduler
         name = stream_name(context.vhost_name, self.name)
-        self._looks = Looks(front_end.now_ms())
+        self._looks = Looks(front_end.now_ms(), int(name[-2:], 16) / 256)
         self._stream = QueueStream(
             stream_settings(name, self.name, context.vhost_name, settings, replicas),
             front_end,
@@ -235,6 +235,7 @@ class ReplicatedQueue:
             return Rejected(list(range(len(messages))), is_pending=False)
         window.payload_max = self._front_end.payload_max
         self._looks.stirred(now_ms)
+        self._front_end.tell(self._stream.name)
         ticket = window.add([pack(message) for message in messages], now_ms)
         ticket.is_crowded = window.is_full
         self._is_crowded |= ticket.is_crowded
@@ -289,14 +290,13 @@ class ReplicatedQueue:
             self._is_crowded = False
             front_end.on_eased()
         look_ms = self._looks.due_ms()
-        if is_served and look_ms is not None and now_ms >= look_ms:
+        if is_served and now_ms >= look_ms:
             self._looks.looked(now_ms)
             self._stream.refresh()
             look_ms = self._looks.due_ms()
         dues = self._window.due_ms(), self._intake.due_ms(), look_ms
-        due = [each for each in dues if each is not None]
-        if due:
-            self._wake_at(max(min(due), now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
+        due_ms = min(each for each in dues if each is not None)
+        self._wake_at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
 
     def _wake_at(self, due_ms: float, now_ms: float) -> None:
         if self._timer is not None:
@@ -317,6 +317,7 @@ class ReplicatedQueue:
         count, now_ms = len(replies), self._front_end.now_ms()
         self._message_count = max(0, self._message_count - count)
         self._looks.acknowledged(count, count * self._intake.mean_bytes, now_ms)
+        self._front_end.tell(self._stream.name)
         self._intake.acknowledge(replies, now_ms)
         self._changed()
 
@@ -390,6 +391,11 @@ class ReplicatedQueue:
         """What was written has been taken."""
         self._changed()
 
+    def cluster_news(self) -> None:
+        """Another front-end has published, acknowledged or purged."""
+        self._looks.stirred(self._front_end.now_ms())
+        self._changed()
+
     def cluster_closing(self) -> None:
         """Say what is acknowledged, and give back what is here."""
         self._intake.close()
@@ -411,6 +417,7 @@ class ReplicatedQueue:
         self._shelf.clear()
         self._message_count = self.counts.unacked_count
         self._stream.purge()
+        self._front_end.tell(self._stream.name)
         return count
 
     def release(self, then: Callable[[AmqpError | None], None]) -> None:

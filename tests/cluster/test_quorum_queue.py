@@ -182,6 +182,29 @@ def test_a_front_end_that_is_killed_loses_nothing_and_nothing_acknowledged_comes
     other.basic_ack(0, multiple=True)
 
 
+def counted(process: BrokerProcess) -> str:
+    """What an operator of this node sees."""
+    return process.ctl("list_queues", "--quiet", "--no-table-headers", "name", "messages").strip()
+
+
+@pytest.mark.timeout(180)
+def test_an_operator_sees_what_other_front_ends_do(nodes: Nodes) -> None:
+    busy, idle = nodes.start("busy"), nodes.start("idle")
+    for node in (busy, idle):
+        declare(nodes.channel(node), "q")
+    channel = nodes.channel(busy)
+    channel.confirm_delivery()
+    for step, expected in (
+        (lambda: publish(channel, "q", 30), "q\t30"),
+        (lambda: channel.queue_purge("q"), "q\t0"),
+    ):
+        step()
+        until = time.monotonic() + patient(8)
+        while counted(idle) != expected and time.monotonic() < until:
+            time.sleep(0.2)
+        assert counted(idle) == expected
+
+
 @pytest.mark.timeout(240)
 def test_a_server_that_is_killed_costs_no_confirmed_message(nodes: Nodes) -> None:
     node = nodes.start()

@@ -25,8 +25,10 @@ QUORUM = {"x-queue-type": "quorum"}
 class ClusterBench(BrokerBench):
     """A node that is connected."""
 
-    def __init__(self, monkeypatch: Any, rows: Any = None) -> None:
-        self.world = FakeJetStream()
+    def __init__(
+        self, monkeypatch: Any, rows: Any = None, *, world: FakeJetStream | None = None
+    ) -> None:
+        self.world = FakeJetStream() if world is None else world
         self.clients: list[Client] = []
         monkeypatch.setattr(front_end_module, "Link", self.world.link)
         config = ClusterConfig(urls=("nats://fake",), replicas=3)

@@ -124,6 +124,7 @@ class FakeJetStream:
         """Payloads of what was published to reply subjects of deliveries, or b"ack"."""
         self.is_silent = False
         """They hear nothing."""
+        self.look_count = 0
         self._out: list[tuple[FakeLink, Delivered]] = []
         self._batches: dict[str, list[bytes]] = {}
 
@@ -171,7 +172,11 @@ class FakeJetStream:
         self, link: FakeLink, subject: str, reply: bytes, head: bytes, body: bytes
     ) -> None:
         words = subject.split(".")
-        if subject.startswith("$JS.ACK."):
+        if subject == "burrowmq.news":
+            for other in self.links:
+                if other is not link:
+                    self._say(other, subject.encode(), b"", b"", body)
+        elif subject.startswith("$JS.ACK."):
             self._settled(self.streams.get(words[2]), int(words[5]), body)
         elif subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
             self._pulled(link, words[5], reply, json.loads(body))
@@ -217,6 +222,7 @@ class FakeJetStream:
             case ["CONSUMER", "CREATE", name, _]:
                 self.streams[name].has_consumer = True
             case ["STREAM", "INFO", name]:
+                self.look_count += 1
                 return {"state": self.streams[name].state()}
             case ["CONSUMER", "INFO", name, _]:
                 return self.streams[name].consumer_state()

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.replicated.looks import LOOK_MS, SETTLED_MS, TRIM_BYTES, TRIM_COUNT, Looks
+from burrowmq.broker.replicated.looks import (
+    IDLE_MS,
+    LOOK_MS,
+    SETTLED_MS,
+    TRIM_BYTES,
+    TRIM_COUNT,
+    Looks,
+)
 
 
-def test_where_nothing_happens_nobody_looks() -> None:
+def test_where_nothing_happens_a_look_is_rare_and_not_all_come_at_once() -> None:
     looks = Looks(1_000.0)
-    assert looks.due_ms() is None
+    assert looks.due_ms() == 1_000.0 + IDLE_MS
     looks.looked(50_000.0)
-    assert looks.due_ms() is None
+    assert looks.due_ms() == 50_000.0 + IDLE_MS
+    assert Looks(0.0, 0.5).due_ms() == 1.5 * IDLE_MS
 
 
 def test_a_look_comes_a_while_after_the_last_and_once_more_when_all_has_arrived() -> None:
@@ -18,8 +26,9 @@ def test_a_look_comes_a_while_after_the_last_and_once_more_when_all_has_arrived(
     assert looks.due_ms() == LOOK_MS
     looks.looked(100_000.0 + SETTLED_MS - 1)
     assert looks.due_ms() == 100_000.0 + SETTLED_MS - 1 + LOOK_MS
-    looks.looked(looks.due_ms() or 0.0)
-    assert looks.due_ms() is None
+    looked_ms = looks.due_ms()
+    looks.looked(looked_ms)
+    assert looks.due_ms() == looked_ms + IDLE_MS
 
 
 def test_much_that_is_acknowledged_is_trimmed_at_once() -> None:

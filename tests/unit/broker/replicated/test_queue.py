@@ -385,6 +385,34 @@ def test_a_persistent_message_to_both_kinds_waits_for_both(bench: ClusterBench) 
     assert client.names() == ["Basic.Ack"]
 
 
+def test_what_another_front_end_does_shows_in_the_counts_of_an_idle_one(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    idle = ClusterBench(monkeypatch, world=bench.world)
+    idle_queue = idle.declared(publisher(idle))
+
+    def pass_time(seconds: float) -> None:
+        for _ in range(int(seconds * 10)):
+            bench.settle()
+            idle.settle()
+
+    pass_time(30)
+    publish(client, b"1", b"2", b"3")
+    pass_time(2)
+    assert idle_queue.ready_count == 3
+    bench.vhost.queues["q"].purge()
+    pass_time(8)
+    assert idle_queue.ready_count == 0
+    looks = bench.world.look_count
+    pass_time(30)
+    assert bench.world.look_count == looks  # nobody asks while nothing happens
+    bench.world.streams.popitem()[1].purge(4)
+    pass_time(120)
+    assert bench.world.look_count > looks  # but once in a while
+
+
 def test_who_publishes_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refused(
     bench: ClusterBench,
 ) -> None:
