@@ -251,8 +251,11 @@ class Engine:
             return 0
         return commit.awaited if commit.size < EARLY_BYTES else 0
 
-    def hand_over(self) -> None:
-        """Give the commit to the disk thread if that is free; if it is not, `on_due` is called when it is."""
+    def hand_over(self, *, is_alone: bool = False) -> None:
+        """Give the commit to the disk thread if that is free; if it is not, `on_due` is called when it is.
+
+        `is_alone`: nobody but who waits for it has anything to do, so that it may be written here and now.
+        """
         backend = self._backend
         self._is_due = False
         if self._in_flight is not None and backend is not None:
@@ -268,7 +271,10 @@ class Engine:
         self._in_flight = commit
         self._handed_at = time.monotonic()
         self._room_bytes = self.options.backlog_limit - commit.size
-        backend.submit(commit)
+        if is_alone and backend.apply_at_once(commit):
+            self.commit_finished(commit)
+        else:
+            backend.submit(commit)
 
     @property
     def backlog_bytes(self) -> int:

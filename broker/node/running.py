@@ -119,7 +119,7 @@ class RunningNode:
             busy_wait = BusyWait(loop.call_soon, self.engine.is_idle)
         self.scheduler = make_scheduler(
             loop,
-            CommitPacing(self.engine, self).turn_ended,
+            CommitPacing(self.engine, self, self.metrics).turn_ended,
             _nothing if process.machine.is_shared else Pacing(self.metrics, busy_wait).turn_ended,
             self_check.look_of(self.vhosts, self.engine, refuse),
             process.machine.timeline,
@@ -171,6 +171,11 @@ class RunningNode:
     def is_quiet(self) -> bool:
         """See there."""
         return self.scheduler.is_quiet
+
+    @property
+    def lone_waiter(self) -> int:
+        """See there."""
+        return self.scheduler.lone_waiter
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

@@ -14,15 +14,21 @@ for `LINGER_S`, the loop makes empty passes, too: a client has its confirm by th
 Where that was in vain some times (`MISSES`) the next `RESTS` commits do without. A publisher that is alone, and waits
 for each confirm or for all of its window, never waits.
 
-State owned: the timer of the commit that collects. Called at the end of each turn (`broker.turn.loop_scheduler`, stage
-2). What waits is lost with the process when that is killed, as it is in RabbitMQ, whose queues write such things at
-their leisure too; nothing that was confirmed or answered ever waits.
+Nor is there anybody else then, mostly: the loop writes such a publisher's commit itself, if the store finds that the
+disk is quick (`storage.disk.at_once`). It does so once `ALONE` commits have followed each other for which the same
+channel waited, and only that one, and between which nobody else published, got or settled a message.
+
+State owned: the timer of the commit that collects; who waited last, and how often in a row. Called at the end of each
+turn (`broker.turn.loop_scheduler`, stage 2). What waits is lost with the process when that is killed, as it is in
+RabbitMQ, whose queues write such things at their leisure too; nothing that was confirmed or answered ever waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
+
+from burrowmq.broker.report.metrics import NodeMetrics
 
 WAIT_S = 0.01
 """How long it collects at most. Long beside a turn, short beside what anybody notices."""
@@ -37,6 +43,8 @@ LINGER_PASSES = 40
 MISSES = 3
 """So often in vain, and then not for the next `RESTS` commits."""
 RESTS = 100
+ALONE = 32
+"""So many commits for the same publisher, and nothing else."""
 
 
 class Committing(Protocol):
@@ -71,8 +79,8 @@ class Committing(Protocol):
         """Take the news of a commit that is finished."""
         ...
 
-    def hand_over(self) -> None:
-        """Give what is staged to the disk thread."""
+    def hand_over(self, *, is_alone: bool = False) -> None:
+        """Give what is staged to the disk thread; where who waits for it is alone, it may be written at once."""
         ...
 
 
@@ -92,6 +100,11 @@ class Passes(Protocol):
         """Whether that pass brought nothing."""
         ...
 
+    @property
+    def lone_waiter(self) -> int:
+        """Who waits for the commit that collects (an identity), if it is one channel and no other is due anything."""
+        ...
+
     def monotonic(self) -> float:
         """Seconds that never go back."""
         ...
@@ -100,9 +113,13 @@ class Passes(Protocol):
 class CommitPacing:
     """That of one engine."""
 
-    def __init__(self, engine: Committing, loop: Passes) -> None:
+    def __init__(self, engine: Committing, loop: Passes, metrics: NodeMetrics) -> None:
         self._engine = engine
         self._loop = loop
+        self._metrics = metrics
+        self._waiter = 0
+        self._moved = 0  # messages that had come, gone or been settled by the last commit that somebody waited for
+        self._alone = 0
         self._is_waiting = False
         self._is_gathering = False
         self._lingered = 0  # empty passes since the last commit went
@@ -156,7 +173,28 @@ class CommitPacing:
                 self._misses, self._rests = 0, RESTS
         elif self._rests and self._engine.awaited:
             self._rests -= 1
-        self._engine.hand_over()
+        self._engine.hand_over(is_alone=self._is_alone())
+
+    def _is_alone(self) -> bool:
+        """Whether who waits for this commit has been the only one for some time who wants anything of us."""
+        awaited = self._engine.awaited
+        if not awaited:
+            return False
+        metrics = self._metrics
+        moved = (
+            metrics.messages_received
+            + metrics.messages_delivered
+            + metrics.messages_acknowledged
+            + metrics.messages_rejected
+            + metrics.messages_get_empty
+        )
+        waiter = self._loop.lone_waiter
+        if waiter and waiter == self._waiter and moved == self._moved + awaited:
+            self._alone += 1
+        else:
+            self._alone = 0
+        self._waiter, self._moved = waiter, moved
+        return self._alone >= ALONE
 
     def _due(self) -> None:
         self._is_waiting = False

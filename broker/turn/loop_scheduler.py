@@ -105,6 +105,18 @@ class LoopScheduler:
         """Whether no turn is to come of what was marked so far."""
         return self._is_stopped or not self._is_scheduled
 
+    @property
+    def lone_waiter(self) -> int:
+        """Which channel waits for a commit, by its identity; 0 where others do or nobody, or something else is due."""
+        if self._waiters or self._outputs or self._completed:
+            return 0
+        channels = self._channels  # of those one that waits for more than what it is due
+        for waiting in self._waiting_channels.values():
+            if channels:
+                return 0
+            channels = waiting
+        return id(channels[0]) if len(channels) == 1 else 0
+
     # -- marks --------------------------------------------------------------------------------------------------
 
     def queue_dirty(self, queue: Pumpable) -> None:

@@ -48,6 +48,9 @@ class Backend(Protocol):
     def submit(self, commit: StagedCommit) -> None:
         """Apply a commit, then report it finished."""
 
+    def apply_at_once(self, commit: StagedCommit) -> bool:
+        """Apply a commit before this returns, which is then not reported; False: it is to be submitted."""
+
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Read; the answer at once or later through the request's on_read."""
 
@@ -103,6 +106,10 @@ class InlineBackend:
         self._loop_side.commit_finished(commit)
         if self._jobs.is_converting:
             self._jobs.convert()
+
+    def apply_at_once(self, commit: StagedCommit) -> bool:
+        """Never: what is submitted is."""
+        return False
 
     def _apply(self, commit: StagedCommit) -> None:
         failures = 0

@@ -14,7 +14,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory import clean_stop
+from burrowmq.storage.disk.at_once import AtOnce
 from burrowmq.storage.disk.backups import Backups
 from burrowmq.storage.disk.compactor import Compactor
 from burrowmq.storage.disk.scrub import Scrub
@@ -73,6 +75,7 @@ class DiskJobs:
         self._short = ShortCommits(context, writer.queues(), writer.refusals, writer.counters)
         self._lock = threading.Lock()
         self._is_synced_first = options.confirm == "fsync"
+        self.at_once = AtOnce(writer, self._short, self._lock) if self._is_synced_first else None
         self._unsynced_limit = options.unsynced_limit
         self._upkeep_interval_s = _ACKS_AFTER * options.idle_s
         self._next_upkeep = 0.0
@@ -126,12 +129,14 @@ class DiskJobs:
         if writer.is_rescuing:
             self._rescue(wait_for_space)
             self._sync_or_rescue(None, wait_for_space, is_last=True)
-        if (
-            self._is_synced_first
-            and not writer.has_more_to_sync
-            and self._apply_short(commit, wait_for_space)
-        ):
-            return
+        if self.at_once is not None:
+            if self.at_once.take_owed():
+                self.sync(commit, wait_for_space)
+                return
+            if not writer.has_more_to_sync and self._apply_short(
+                commit, self.at_once, wait_for_space
+            ):
+                return
         self._require_copies(commit, None)
         with self._lock:
             writer.begin(commit)
@@ -152,15 +157,22 @@ class DiskJobs:
         elif self._context.log is not None:
             self._write_log(wait_for_space)
 
-    def _apply_short(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> bool:
+    def _apply_short(
+        self, commit: StagedCommit, at_once: AtOnce, wait_for_space: WaitForSpace
+    ) -> bool:
         """Write and sync a commit that is like most; False: nothing was done."""
         short, writer = self._short, self._writer
         with self._lock:
             written = short.write(commit)
         if written is None:
             return False
-        if short.make_durable(written):
+        began = time.monotonic()
+        is_durable = short.make_durable(written)
+        now = time.monotonic()
+        at_once.note(now - began, now)
+        if is_durable:
             writer.unsynced_bytes = 0
+            short.look_at_grown()
         else:
             with self._lock:
                 writer.refused.begin(commit)

@@ -108,6 +108,11 @@ class ShortCommits:
         self._context.cache.syncs += 2 * len(written.runs)
         return True
 
+    def look_at_grown(self) -> None:
+        """It is durable: small queues that have grown move out."""
+        assert self._way is not None
+        self._way.look_at_grown()
+
     def give_back(self, written: Written) -> None:
         """The log did not take it: what was written waits for a sync like anything else."""
         assert self._way is not None

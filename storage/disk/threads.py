@@ -87,6 +87,8 @@ class ThreadedBackend:
         self._loop_side = loop_side
         self._post_to_loop = post
         self._idle_s = idle_s
+        # Held by the disk thread unless it waits for something to do, and by the loop while it writes in its place.
+        self._at_work = threading.Lock()
         # None means: look at _copied.
         self._inbox: queue.SimpleQueue[StagedCommit | _Close | None] = queue.SimpleQueue()
         self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
@@ -113,6 +115,22 @@ class ThreadedBackend:
     def submit(self, commit: StagedCommit) -> None:
         """Give a commit to the disk thread."""
         self._inbox.put(commit)
+
+    def apply_at_once(self, commit: StagedCommit) -> bool:
+        """Write and sync a commit here and now, if that is quick; False: it has to be submitted."""
+        at_once = self._jobs.at_once
+        if at_once is None or not self._at_work.acquire(blocking=False):
+            return False
+        try:
+            # Asked for behind the lock: once the thread closes the store nothing is written any more.
+            if self._failure is not None or self._closing.is_set():
+                return False
+            return at_once.apply(commit)
+        except Exception as error:  # noqa: BLE001 - as in the disk thread, which drops the commit now
+            self._fail(error)
+            return False
+        finally:
+            self._at_work.release()
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Give a read to the reader thread."""
@@ -176,12 +194,13 @@ class ThreadedBackend:
             self._post_to_loop(callback)
 
     def _run_disk(self) -> None:
-        while True:
-            try:
-                if not self._turn():
-                    return
-            except Exception as error:  # noqa: BLE001 - the thread's last line: it must not die unheard
-                self._fail(error)
+        with self._at_work:
+            while True:
+                try:
+                    if not self._turn():
+                        return
+                except Exception as error:  # noqa: BLE001 - the thread's last line: it must not die unheard
+                    self._fail(error)
 
     def _report(self) -> None:
         """Tell the loop of what is finished.
@@ -210,8 +229,10 @@ class ThreadedBackend:
         patience_s = self._patience_s() if is_waiting else self._rest_s()
         self._report()
         try:
-            item = self._inbox.get(timeout=patience_s)
+            item = self._next_item(patience_s)
         except queue.Empty:
+            if self._jobs.at_once is not None and self._jobs.at_once.is_sync_owed:
+                return True  # its commit comes now, and only with that a failed sync loses nothing
             if self._convert():
                 return True
             self._jobs.idle()
@@ -233,6 +254,14 @@ class ThreadedBackend:
         self._apply(item)
         self._convert()
         return True
+
+    def _next_item(self, patience_s: float | None) -> StagedCommit | _Close | None:
+        """Wait for something to do; meanwhile the loop may write. Raises queue.Empty."""
+        self._at_work.release()
+        try:
+            return self._inbox.get(timeout=patience_s)
+        finally:
+            self._at_work.acquire()
 
     def _patience_s(self) -> float:
         """How long to wait for a commit before the idle work."""
@@ -295,6 +324,8 @@ class ThreadedBackend:
         if is_check_due:
             self._next_check = now + _COMPACTION_CHECK_S
             self._start_compaction(is_idle=False)
+        if self._jobs.at_once is not None:
+            self._jobs.at_once.begin_turn(now)
 
     def _finish(self, ends: QueueEnds) -> None:
         """The last thing that the thread does, whatever comes of it."""

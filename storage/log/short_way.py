@@ -52,10 +52,11 @@ class ShortWay:
 
     def make_durable(self, own: Sequence[OwnWrite]) -> bool:
         """Have all of it in the log, durably; False: the usual way has to do so, after `note`."""
-        if not self._groups.log_at_once(own):
-            return False
+        return self._groups.log_at_once(own)
+
+    def look_at_grown(self) -> None:
+        """After one or more that are durable: do what `Syncs` does after each of its own. This syncs files."""
         self._syncs.look_at_small()
-        return True
 
     def note(self, own: Sequence[OwnWrite]) -> None:
         """It is in the files, and the log does not have it."""

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from pika import BasicProperties, spec
 
+from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.turn.commit_pacing import (
+    ALONE,
     LINGER_PASSES,
     LINGER_S,
     MISSES,
@@ -31,6 +33,7 @@ class Engine:
     def __init__(self) -> None:
         self.may_wait = True
         self.hand_overs = 0
+        self.alone: list[bool] = []
         self.reports = 0
         self.awaited = 0
         self.expected = 0
@@ -41,9 +44,10 @@ class Engine:
         """Count."""
         self.reports += 1
 
-    def hand_over(self) -> None:
-        """Count."""
+    def hand_over(self, *, is_alone: bool = False) -> None:
+        """Count, and note who waits for it."""
         self.hand_overs += 1
+        self.alone.append(is_alone)
 
 
 class Passes:
@@ -52,6 +56,7 @@ class Passes:
     def __init__(self, loop: ManualLoop) -> None:
         self.call_later, self.call_soon = loop.call_later, loop.call_soon
         self.is_quiet = False
+        self.lone_waiter = 0
         self._loop = loop
 
     def monotonic(self) -> float:
@@ -61,7 +66,7 @@ class Passes:
 
 def test_what_may_wait_is_handed_over_once_for_all_turns_of_its_time() -> None:
     loop, engine = ManualLoop(), Engine()
-    pacing = CommitPacing(engine, Passes(loop))
+    pacing = CommitPacing(engine, Passes(loop), NodeMetrics())
     for _ in range(50):
         pacing.turn_ended()
         loop.advance(WAIT_S / 60)
@@ -75,7 +80,7 @@ def test_what_may_wait_is_handed_over_once_for_all_turns_of_its_time() -> None:
 
 def test_what_somebody_waits_for_goes_at_once_with_what_has_collected() -> None:
     loop, engine = ManualLoop(), Engine()
-    pacing = CommitPacing(engine, Passes(loop))
+    pacing = CommitPacing(engine, Passes(loop), NodeMetrics())
     pacing.turn_ended()
     engine.may_wait = False
     pacing.turn_ended()
@@ -87,7 +92,7 @@ def _gathering(expected: int) -> tuple[ManualLoop, Engine, Passes, CommitPacing]
     loop, engine = ManualLoop(), Engine()
     engine.may_wait, engine.expected, engine.commit_s = False, expected, 1.0
     passes = Passes(loop)
-    return loop, engine, passes, CommitPacing(engine, passes)
+    return loop, engine, passes, CommitPacing(engine, passes, NodeMetrics())
 
 
 def test_a_commit_collects_what_the_last_one_was_awaited_for() -> None:
@@ -180,6 +185,86 @@ def test_who_is_alone_and_what_cannot_wait_goes_at_once() -> None:
     engine.awaited = 0
     pacing.turn_ended()
     assert engine.hand_overs == 2
+
+
+class _Alone:
+    """A publisher that waits for each confirm, and what others do."""
+
+    def __init__(self) -> None:
+        loop = ManualLoop()
+        self.engine, self.passes, self.metrics = Engine(), Passes(loop), NodeMetrics()
+        self.engine.may_wait = False
+        self.passes.lone_waiter = 1
+        self.pacing = CommitPacing(self.engine, self.passes, self.metrics)
+
+    def publish(self, count: int = 1) -> bool:
+        """A commit, and a turn for what it brings: whether the commit was said to be for one who is alone."""
+        self.metrics.messages_received += count
+        self.engine.awaited = count
+        self.pacing.turn_ended()
+        found = self.engine.alone[-1]
+        self.engine.awaited = 0
+        self.pacing.turn_ended()
+        assert not self.engine.alone[-1]
+        return found
+
+
+def test_who_has_been_alone_for_some_commits_is_alone() -> None:
+    world = _Alone()
+    assert [world.publish(count=1 + at % 3) for at in range(ALONE + 3)] == [False] * ALONE + [
+        True
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [
+        "messages_received",
+        "messages_delivered",
+        "messages_acknowledged",
+        "messages_rejected",
+        "messages_get_empty",
+    ],
+)
+def test_whom_others_have_come_beside_is_alone_no_more(counter: str) -> None:
+    world = _Alone()
+    for _ in range(ALONE + 2):
+        world.publish()
+    setattr(world.metrics, counter, getattr(world.metrics, counter) + 1)
+    assert [world.publish() for _ in range(ALONE + 1)] == [False] * ALONE + [True]
+
+
+@pytest.mark.parametrize("waiter", [0, 2])
+def test_where_others_wait_nobody_is_alone(waiter: int) -> None:
+    world = _Alone()
+    for _ in range(ALONE + 2):
+        world.publish()
+    world.passes.lone_waiter = waiter
+    assert not world.publish()
+    world.passes.lone_waiter = 1
+    assert [world.publish() for _ in range(ALONE + 1)] == [False] * ALONE + [True]
+
+
+def test_a_node_knows_a_publisher_that_is_alone(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, engine = bench.connect(1), bench.node.engine
+    client.send(method_bytes(1, spec.Confirm.Select()))
+    alone: list[bool] = []
+    hand_over = engine.hand_over
+
+    def watched(*, is_alone: bool = False) -> None:
+        alone.append(is_alone and engine.awaited > 0)
+        hand_over(is_alone=is_alone)
+
+    monkeypatch.setattr(engine, "hand_over", watched)
+    for _ in range(ALONE + 3):
+        client.send(publish_bytes(1, "", "q", b"x", properties=PERSISTENT))
+    assert sum(alone) == 3
+    other = bench.connect(1)
+    other.send(publish_bytes(1, "", "q", b"x"))
+    client.send(publish_bytes(1, "", "q", b"x", properties=PERSISTENT))
+    assert sum(alone) == 3
 
 
 @pytest.fixture

@@ -182,6 +182,37 @@ def test_a_commit_that_is_reported_at_the_hand_over_needs_no_turn_of_its_own():
     assert (world.order, world.scheduler.turns) == (["confirm 1"], 1)
 
 
+def test_a_lone_waiter_is_one_beside_whom_nobody_is_due_anything():
+    world = World()
+    scheduler = world.scheduler
+    first, second = Part(world, "a"), Part(world, "b")
+    assert not scheduler.lone_waiter
+    scheduler.confirms_wait(first, 1)
+    assert scheduler.lone_waiter == id(first)
+    scheduler.output_dirty(second)
+    assert not scheduler.lone_waiter
+    world.loop.run()
+    assert scheduler.lone_waiter == id(first)
+    scheduler.when_committed(1, lambda: None)
+    assert not scheduler.lone_waiter
+    scheduler.on_committed(1)
+    assert scheduler.lone_waiter == id(first), "it is due something, and may wait for more"
+    scheduler.confirms_wait(second, 2)
+    assert not scheduler.lone_waiter
+    world.loop.run()
+    assert scheduler.lone_waiter == id(second)
+    scheduler.confirms_wait(first, 2)
+    assert not scheduler.lone_waiter
+    scheduler.on_committed(2)
+    assert not scheduler.lone_waiter
+    world.loop.run()
+    scheduler.confirms_wait(first, 3)
+    scheduler.confirms_wait(second, 4)
+    assert not scheduler.lone_waiter
+    scheduler.confirms_completed(first)
+    assert not scheduler.lone_waiter
+
+
 def test_nobody_waits_for_a_store_that_has_failed():
     world = World()
     waiting, late = Part(world, "a"), Part(world, "b")

@@ -18,6 +18,7 @@ from burrowmq.storage.engine import EARLY_BYTES, Engine
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, make_message
@@ -66,7 +67,7 @@ class Loop:
 class Node:
     """An engine with threads in a directory."""
 
-    def __init__(self, directory: Path, confirm: str = "fsync") -> None:
+    def __init__(self, directory: Path, confirm: str = "fsync", *, has_log: bool = False) -> None:
         self.loop = Loop()
         self.filesystem = FailingFileSystem()
         self.observer = SilentObserver()
@@ -74,7 +75,11 @@ class Node:
             str(directory),
             self.filesystem,
             StoreOptions(
-                confirm=confirm, segment_entry_count=64, segment_size_limit=40_000, idle_s=0.02
+                confirm=confirm,
+                segment_entry_count=64,
+                segment_size_limit=40_000,
+                idle_s=0.02,
+                has_log=has_log,
             ),
             self.observer,
             FakeMessage,
@@ -434,3 +439,115 @@ def test_a_commit_is_reported_before_the_work_that_comes_after_it(
     node.loop.run_until(is_reported.is_set)
     node.engine.close()
     assert waited[0]
+
+
+def _small(node: Node, log: QueueLog, seq: int, *, is_alone: bool = True) -> int:
+    """Hand over a message that somebody waits for; give its epoch."""
+    log.append(seq, [make_message(seq, 10, persistent=True)], None, 10)
+    node.engine.require_sync()
+    epoch = node.engine.epoch
+    node.engine.hand_over(is_alone=is_alone)
+    return epoch
+
+
+def _until_at_once(node: Node, log: QueueLog) -> int:
+    """Hand over messages until the first that is there when the call returns; give the next sequence number."""
+    for seq in range(1000):
+        epoch = _small(node, log, seq)
+        if node.committed and node.committed[-1] == epoch:
+            return seq + 1
+        node.loop.run_until(lambda epoch=epoch: node.committed[-1:] == [epoch])
+    raise AssertionError("the disk thread has written all of them")
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    """A node whose disk is taken to be quick whatever else this machine does, and whose thread's turn comes late."""
+    monkeypatch.setattr("burrowmq.storage.disk.at_once.QUICK_S", 1000.0)
+    monkeypatch.setattr("burrowmq.storage.disk.at_once.TURN_S", 1000.0)
+    found = Node(tmp_path / "data", has_log=True)
+    yield found
+    with contextlib.suppress(StoreClosed):
+        found.engine.close()
+
+
+def test_who_is_alone_need_not_wait_for_the_thread(quick: Node) -> None:
+    log = quick.engine.open_queue("/", "q", durable=True)
+    count = _until_at_once(quick, log)
+    assert not quick.engine._in_flight
+    epoch = _small(quick, log, count, is_alone=False)
+    assert quick.committed[-1] != epoch
+    quick.loop.run_until(lambda: quick.committed[-1] == epoch)
+    assert quick.committed == sorted(quick.committed)
+    assert [seq for seq, _, _ in quick.read_all(log)] == list(range(count + 1))
+
+
+def test_while_the_thread_is_at_work_the_loop_writes_nothing(
+    quick: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = quick.engine.open_queue("/", "q", durable=True)
+    count = _until_at_once(quick, log)
+    is_idle, may_go = threading.Event(), threading.Event()
+
+    def idle(_: DiskJobs) -> None:
+        is_idle.set()
+        assert may_go.wait(20)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DiskJobs, "is_dirty", True)
+        patch.setattr(DiskJobs, "idle", idle)
+        quick.sync()  # the thread looks again what it has to do
+        assert is_idle.wait(20)
+        epoch = _small(quick, log, count)
+        assert quick.committed[-1] != epoch
+    may_go.set()
+    quick.loop.run_until(lambda: quick.committed[-1] == epoch)
+
+
+def test_a_bug_in_what_the_loop_writes_ends_the_store(
+    quick: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = quick.engine.open_queue("/", "q", durable=True)
+    count = _until_at_once(quick, log)
+    failures: list[str] = []
+    quick.engine.on_failed = failures.append
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("burrowmq.storage.disk.short_commits.ShortCommits.write", broken)
+    epoch = _small(quick, log, count)
+    quick.loop.run_until(lambda: bool(failures))
+    assert "RuntimeError: broken" in failures[0]
+    assert quick.committed[-1] != epoch
+
+
+def test_a_sync_that_fails_in_the_loop_is_the_threads(
+    quick: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = quick.engine.open_queue("/", "q", durable=True)
+    count = _until_at_once(quick, log)
+    refusals: list[int] = []
+
+    def refused(*_: object) -> None:
+        refusals.append(threading.get_ident())
+        raise OSError(errno.EIO, "no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("burrowmq.storage.log.commit_log.CommitLog.append_through", refused)
+        patch.setattr("burrowmq.storage.log.commit_log.CommitLog.sync", refused)
+        epoch = _small(quick, log, count)
+        assert quick.committed[-1] != epoch
+    assert refusals[0] == threading.get_ident()
+    quick.loop.run_until(lambda: quick.committed[-1] == epoch)
+    assert [seq for seq, _, _ in quick.read_all(log)] == list(range(count + 1))
+
+
+def test_after_the_end_the_loop_writes_nothing(quick: Node) -> None:
+    log = quick.engine.open_queue("/", "q", durable=True)
+    _until_at_once(quick, log)
+    backend = quick.engine._backend
+    quick.engine.close()
+    assert backend is not None
+    commit = StagedCommit(1000, [Append(log.queue_id, 0, [], None)], sync=True)
+    assert not backend.apply_at_once(commit)
