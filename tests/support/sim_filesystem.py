@@ -5,7 +5,7 @@ directory has durable names and the creates, renames and unlinks since its last 
 gives the file system that is found after a power cut, drawn by a random generator:
 
 - of each file's un-synced writes all, none, or a random part, each possibly torn at 512-octet
-  sectors, in any order;
+  sectors, in any order of the sectors: what a sector has of one write it has of those before;
 - of the un-synced directory operations an ordered prefix (`strict=False`: a journal, as ext4 has
   one) or any part (`strict=True`: all that POSIX promises).
 
@@ -30,7 +30,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 from burrowmq.storage.files.filesystem import File, Write, sync_in_order, write_in_order
 
@@ -104,13 +104,14 @@ class _Inode:
         if fate > 0.6:
             chosen = [operation for operation in chosen if rng.random() < 0.7]
             rng.shuffle(chosen)
+        left: list[_Write | _Truncate] = []
         for operation in chosen:
             if isinstance(operation, _Truncate) or fate <= 0.6 or rng.random() < 0.5:
-                _apply(found.durable, operation)
+                left.append(operation)
             else:
-                for piece in _sectors(operation, sector):
-                    if rng.random() < 0.6:
-                        _apply(found.durable, piece)
+                left += [piece for piece in _sectors(operation, sector) if rng.random() < 0.6]
+        for operation in _with_earlier(self.pending, left, sector):
+            _apply(found.durable, operation)
         found.content = bytearray(found.durable)
         return found
 
@@ -167,6 +168,33 @@ def _sectors(write: _Write, sector: int) -> list[_Write]:
         pieces.append(_Write(write.offset + start, write.data[start : start + size]))
         start += size
     return pieces
+
+
+def _with_earlier(
+    pending: Sequence[_Write | _Truncate], left: Sequence[_Write | _Truncate], sector: int
+) -> Sequence[_Write | _Truncate]:
+    """Give what is left, and of sectors that a later write has reached what was written to them before.
+
+    A sector goes to the disk as the page cache has it: what came first is in it, too. Where files were cut short, too,
+    they are left as they are.
+    """
+    if len(pending) < 2 or any(isinstance(operation, _Truncate) for operation in pending):
+        return left
+    pieces = [piece for write in pending for piece in _sectors(cast("_Write", write), sector)]
+    reached = {
+        (piece.offset, len(piece.data), piece.data)
+        for write in left
+        for piece in _sectors(cast("_Write", write), sector)
+    }
+    last: dict[int, int] = {}
+    for number, piece in enumerate(pieces):
+        if (piece.offset, len(piece.data), piece.data) in reached:
+            last[piece.offset // sector] = number
+    return [
+        piece
+        for number, piece in enumerate(pieces)
+        if number <= last.get(piece.offset // sector, -1)
+    ]
 
 
 @dataclass(slots=True)
@@ -367,6 +395,7 @@ class SimFileSystem:
         self.reverts = False  # what a failed sync has lost cannot be read any more either
         self.operations = 0
         self.cut_before: int | None = None
+        self.is_cut = False  # that cut has come
         self.free_bytes: int | None = None
         self.counters = SimCounters()
         self.full_left = 0
@@ -443,6 +472,7 @@ class SimFileSystem:
     def _begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
         if operation not in _LOOKS:
             if self.cut_before is not None and self.operations >= self.cut_before:
+                self.is_cut = True
                 raise PowerCut(f"before operation {self.operations}: {operation} {path}")
             self.operations += 1
         calls = self.counters.calls

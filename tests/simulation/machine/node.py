@@ -28,6 +28,7 @@ from burrowmq.broker.node.server_process import Machine as Standing
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.session.session import Session
+from burrowmq.broker.turn import commit_pacing
 from burrowmq.broker.turn.loop_scheduler import LoopScheduler
 from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.store import StoreConfig
@@ -51,6 +52,7 @@ from tests.support.bench.observer import RecordingObserver
 from tests.support.collector import IdleCollector
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.machine_disk import MachineDisk
+from tests.support.sim_filesystem import PowerCut
 from tests.support.sim_os import SimOsFileSystem, sim_os_in_place
 from tests.support.sim_threads import SimThreads
 from tests.support.sqlite_disk import DiskVFS
@@ -98,6 +100,7 @@ class Limits:
     is_checked_each_turn: bool = False
     is_scaled: bool = False  # `SCALED`
     has_os: bool = False  # the store's file system is the real one, whose calls are the disk's
+    alone: int = commit_pacing.ALONE  # commits of one publisher before the loop writes them itself
     has_sqlite: bool = False  # the definitions are SQLite's own files, else those of its twin
 
 
@@ -238,7 +241,7 @@ class Machine:
     def running(self) -> Iterator[None]:
         """The store's and the broker's modules see the machine's threads and clock, and its small limits."""
         original, reserved, margin = node_options.store, terms._RESERVED, context.SEGMENT_MARGIN
-        new_identity = terms._new_identity
+        new_identity, alone = terms._new_identity, commit_pacing.ALONE
         usual = [(module, name, getattr(module, name)) for module, name, _ in SCALED]
 
         def small(
@@ -255,6 +258,7 @@ class Machine:
             return replace(original(config, open_files, has_ballast=has_ballast), **changed)
 
         node_options.store = small
+        commit_pacing.ALONE = self.limits.alone
         terms._new_identity = lambda: self.starts.to_bytes(16, "big")
         terms._RESERVED = self.limits.reserved_segments
         context.SEGMENT_MARGIN = self.limits.reserved_segments // 2
@@ -268,6 +272,7 @@ class Machine:
                 yield
         finally:
             node_options.store = original
+            commit_pacing.ALONE = alone
             terms._new_identity = new_identity
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
             for module, name, value in usual:
@@ -465,8 +470,14 @@ class Machine:
 
     # -- moving -------------------------------------------------------------------------------------------------
 
+    def look_for_cut(self) -> None:
+        """Raise PowerCut if a thread has met it that waits for a lock on its way out."""
+        if self.disk.is_cut:
+            raise PowerCut("off")
+
     def step(self) -> bool:
         """Let the loop make a pass or some thread go on; False when nobody can."""
+        self.look_for_cut()
         loop = self.loop
         is_ready = loop.is_ready
         if not (is_ready and self.rng.random() < 0.5):

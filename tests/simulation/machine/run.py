@@ -144,6 +144,7 @@ class Run:
             else:
                 self.do(name)
                 self.move(self.rng.choice((0, 0, 1, 3, 10, 40)))
+            self.machine.look_for_cut()
         except PowerCut:
             self.crash_now(is_power=self.is_power())
         finally:
