@@ -9,7 +9,7 @@ and in the log only what a sync decides to put there.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from burrowmq.storage.files.filesystem import File
@@ -30,8 +30,11 @@ class Journal(Protocol):
     def flush(self) -> None:
         """Make all that was noted durable. Raises OSError."""
 
-    def unsynced(self, path: str) -> Unsynced:
-        """Give what is known of an own file's bytes."""
+    def wrote(self, path: str, data: Bytes, offset: int) -> None:
+        """Something was written to an own file."""
+
+    def resized(self, path: str) -> None:
+        """An own file was cut or extended."""
 
     def settled(self, path: str) -> None:
         """All of an own file is durable in place. Raises OSError."""
@@ -116,7 +119,7 @@ class SmallFile:
 class Unsynced:
     """What was written to an own file and is not known to be durable in it."""
 
-    __slots__ = ("file", "is_behind", "is_large", "is_spoilt", "pieces", "size")
+    __slots__ = ("file", "is_behind", "is_large", "is_spoilt", "pieces", "said_end", "size")
 
     def __init__(self) -> None:
         self.file: OwnFile | None = (
@@ -127,6 +130,7 @@ class Unsynced:
         self.is_large = False
         self.is_spoilt = False  # a sync of it failed: it is never synced again
         self.is_behind = False  # the log has something that the file may not have durably
+        self.said_end = 0  # what it says of the file ends here
 
     def add(self, data: Bytes, offset: int) -> None:
         """Something was written."""
@@ -145,9 +149,15 @@ class Unsynced:
 
     def take_pieces(self) -> None:
         """What was written is in the log."""
+        self.note_said(self.pieces)
         self.pieces = []
         self.size = 0
         self.is_behind = True
+
+    def note_said(self, pieces: Iterable[Piece]) -> None:
+        """The log says these."""
+        for offset, data in pieces:
+            self.said_end = max(self.said_end, offset + len(data))
 
 
 class OwnFile:
@@ -163,18 +173,17 @@ class OwnFile:
     def pwrite(self, data: Bytes, offset: int) -> None:
         """Write all of data."""
         self.base.pwrite(data, offset)
-        self._journal.unsynced(self.path).add(data, offset)
+        self._journal.wrote(self.path, data, offset)
 
     def note_written(self, data: bytes, offset: int) -> None:
         """All of data was written, by somebody who has several to write."""
-        self._journal.unsynced(self.path).add(data, offset)
+        self._journal.wrote(self.path, data, offset)
 
     def pwritev(self, parts: Sequence[Bytes], offset: int) -> None:
         """Write the parts."""
         self.base.pwritev(parts, offset)
-        unsynced = self._journal.unsynced(self.path)
         for part in parts:
-            unsynced.add(part, offset)
+            self._journal.wrote(self.path, part, offset)
             offset += len(part)
 
     def write_through(self, data: bytes, offset: int) -> None:
@@ -194,7 +203,7 @@ class OwnFile:
     def truncate(self, size: int) -> None:
         """Cut or extend."""
         self.base.truncate(size)
-        self._journal.unsynced(self.path).set_large()
+        self._journal.resized(self.path)
 
     def size(self) -> int:
         """Give the length."""

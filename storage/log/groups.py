@@ -3,8 +3,9 @@
 State: the records for the next group; the small queues and what is known of own files, of which both are made; the
 directories whose names only the disk can make durable. Called by `storage.log.syncs`, `.filesystem` and the open files
 (`files.Journal`) on the disk thread. Invariants: a group is one commit, whole or not there; every own file that the log
-is ahead of is durable in place before the next generation begins, or repeated in it; what a failed write or sync of the
-log may have lost is written to the other file, once.
+is ahead of is durable in place before the next generation begins, or repeated in it; behind each group that is written
+the log says nothing of such a file that is older than what the file has; what a failed write or sync of the log may
+have lost is written to the other file, once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from burrowmq.storage.files.cache import NO_ROOM
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.content import Piece
-from burrowmq.storage.log.files import OwnWrite, Unsynced, opened
+from burrowmq.storage.log.files import Bytes, OwnWrite, opened
 from burrowmq.storage.log.own_files import OwnFiles
 from burrowmq.storage.log.records import Kind, pack_record, pack_writes
 from burrowmq.storage.log.replay import Replayed, replay, seed_of
@@ -58,9 +59,13 @@ class Groups:
         written = len(data) if kind is Kind.WRITE else 0
         self.small.note_changed(path.rpartition("/")[0], written)
 
-    def unsynced(self, path: str) -> Unsynced:
-        """Give what is known of an own file's bytes."""
-        return self.own.noted(path)
+    def wrote(self, path: str, data: Bytes, offset: int) -> None:
+        """Something was written to an own file."""
+        self.own.wrote(path, data, offset)
+
+    def resized(self, path: str) -> None:
+        """An own file was cut or extended."""
+        self.own.noted(path).set_large()
 
     def settled(self, path: str) -> None:
         """All of an own file is durable in place."""
@@ -160,14 +165,19 @@ class Groups:
             log.spoil()
             return False
         self._records = []
-        self.own.note_logged_at_once([file for file, _, _ in writes])
+        self.own.note_logged_at_once(writes)
         return True
 
     def _payload(self) -> bytes:
         """Give the records of the next group. Raises OSError."""
         if not self._log.is_open:
             self.begin_generation()
-        parts, start = list(self._records), len(self.root)
+        parts: list[bytes] = []
+        start = len(self.root)
+        # Before what was noted, which may end what the log says of such a file.
+        for path, pieces in self.own.over():
+            parts += pack_writes(self._log.seed, Kind.OWN_WRITE, path[start:], pieces)
+        parts += self._records
         for path, unsynced in self.own.due():
             parts += pack_writes(self._log.seed, Kind.OWN_WRITE, path[start:], unsynced.pieces)
         return b"".join(parts)

@@ -1,7 +1,8 @@
 """What the log knows of own files: what was written to each since all of it was last durable in place.
 
 A file is *due* while its bytes go into the next group, and *behind* from then on: the log says something of it that the
-file itself may not have durably. It is *refused* when a sync of it failed where nobody could write it elsewhere.
+file itself may not have durably. What is written *over* that goes into the next group too, synced or not: else a start
+would put back what was there before. It is *refused* when a sync of it failed where nobody could write it elsewhere.
 
 State: these tables, by path; files that are due or behind stay open, so that their sync hears of a failed write-back.
 Called by `storage.log.groups`, `.syncs` and `.filesystem` on the disk thread; does no I/O. Invariant: `forget` and
@@ -14,7 +15,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.log.files import OwnFile, OwnWrite, SmallFile, Unsynced, is_large, opened
+from burrowmq.storage.log.content import Piece
+from burrowmq.storage.log.files import (
+    Bytes,
+    OwnFile,
+    OwnWrite,
+    SmallFile,
+    Unsynced,
+    is_large,
+    opened,
+)
 
 # Own files are synced in place when more bytes than these were written to them, or more for each of many files
 # than its sync costs: 4 KB, a megabyte in all;
@@ -38,6 +48,7 @@ class OwnFiles:
         self._due: dict[str, Unsynced] = {}
         self._behind: dict[str, Unsynced] = {}
         self._refused: dict[str, OSError] = {}
+        self._over: dict[str, list[Piece]] = {}
         self.renamed: set[str] = set()  # files that the log says took another's place
         # (source, target): the log may say that this has happened, and it has not.
         self.renaming: tuple[str, str] | None = None
@@ -55,11 +66,21 @@ class OwnFiles:
             found = self._known[path] = Unsynced()
         return found
 
+    def wrote(self, path: str, data: Bytes, offset: int) -> None:
+        """Something was written to a file."""
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = Unsynced()
+        elif offset < known.said_end:
+            self._over.setdefault(path, []).append((offset, bytes(data)))
+        known.add(data, offset)
+
     def forget(self, path: str) -> bool:
         """Nothing of a file waits for anything; True when the log has to say so."""
         known = self._known.pop(path, None)
         self._due.pop(path, None)
         self._behind.pop(path, None)
+        self._over.pop(path, None)
         self._refused.pop(path, None)
         return known is not None and known.is_behind
 
@@ -76,8 +97,8 @@ class OwnFiles:
     def drop_below(self, directory: str) -> None:
         """A directory is gone, with all below it."""
         below = f"{directory}/"
-        tables: tuple[dict[str, Any], ...] = (self._known, self._due, self._behind, self._refused)
-        for table in tables:
+        tables: tuple[dict[str, Any], ...] = (self._known, self._due, self._behind, self._over)
+        for table in (*tables, self._refused):
             for name in [name for name in table if name.startswith(below)]:
                 del table[name]
 
@@ -141,8 +162,15 @@ class OwnFiles:
         """Give the files of which what is not durable goes into the next group, with their paths."""
         return self._due.items()
 
+    def over(self) -> list[tuple[str, list[Piece]]]:
+        """Give what was written over what the log says of files that are not due, with their paths."""
+        return [one for one in self._over.items() if one[0] not in self._due]
+
     def note_logged(self) -> None:
-        """What was due is in the log."""
+        """What was due, and what was written over what the log says, is in the log."""
+        for path, pieces in self._over.items():
+            self._known[path].note_said(pieces)
+        self._over = {}
         for unsynced in self._due.values():
             unsynced.take_pieces()
         self._behind.update(self._due)
@@ -153,14 +181,18 @@ class OwnFiles:
         """Whether nothing is due, refused, or on its way to another name."""
         return not self._due and not self._refused and self.renaming is None
 
-    def note_logged_at_once(self, files: Iterable[OwnFile]) -> None:
-        """What was just written to these is in the log."""
-        for file in files:
-            if file.path not in self._behind:
+    def note_logged_at_once(self, writes: Iterable[OwnWrite]) -> None:
+        """What was just written is in the log."""
+        for file, data, offset in writes:
+            known = self._behind.get(file.path)
+            if known is None:
                 known = self.noted(file.path)
                 known.file = file
                 known.is_behind = True
                 self._behind[file.path] = known
+            end = offset + len(data)
+            if end > known.said_end:  # noqa: PLR1730 - a call for each message of a commit
+                known.said_end = end
 
     # -- the next generation --------------------------------------------------------------------------------------
 
@@ -193,8 +225,10 @@ class OwnFiles:
         self.renamed.clear()
         self.renaming = None
         for path in waiting:
-            if path not in kept and path not in self._refused:
-                self._known.pop(path, None)
+            if path not in kept:
+                self._over.pop(path, None)
+                if path not in self._refused:
+                    self._known.pop(path, None)
 
     def spoilt(self, paths: Iterable[str]) -> dict[str, Unsynced]:
         """Give those of which the log is the only place that has everything, since a sync of them failed."""

@@ -114,3 +114,34 @@ def test_a_rename_that_a_killed_process_had_noted_and_not_made_is_made_by_the_ne
     assert _found(base) == {b"anew"}
     again, _ = mounted(base.process_killed())
     assert again.listdir(QUEUE) == ["0.idx"]
+
+
+def test_what_was_written_over_what_the_log_says_ends_with_a_rename() -> None:
+    filesystem, base, file = _behind()
+    file.pwrite(b"again" * 10, 500)
+    filesystem.rename(f"{QUEUE}/0.idx.tmp", f"{QUEUE}/0.idx")
+    filesystem.fsync_dir(QUEUE)
+    assert _found(base) == {b"anew"}
+    filesystem, base, file = _behind()
+    file.pwrite(b"again" * 10, 500)
+    base.fail("rename", errno.EIO, path_part="0.idx")
+    with pytest.raises(OSError, match=r"0\.idx"):
+        filesystem.rename(f"{QUEUE}/0.idx.tmp", f"{QUEUE}/0.idx")
+    assert _found(base) == {b"x" * 500 + b"again" * 10}
+
+
+def test_what_was_written_over_a_file_that_is_gone_is_no_successors() -> None:
+    filesystem, base, file = _behind()
+    file.pwrite(b"again" * 10, 500)
+    filesystem.unlink(f"{QUEUE}/0.idx")
+    filesystem.write_noted()
+    filesystem.create(f"{QUEUE}/0.idx").pwrite(b"anew", 0)
+    filesystem.write_noted()
+    assert mounted(base.process_killed())[0].read_file(f"{QUEUE}/0.idx") == b"anew"
+    filesystem, base, file = _behind()
+    file.pwrite(b"again" * 10, 500)
+    filesystem.rmtree(QUEUE)
+    filesystem.write_noted()
+    made(filesystem, f"{QUEUE}/0.idx", b"anew")
+    filesystem.write_noted()
+    assert mounted(base.process_killed())[0].read_file(f"{QUEUE}/0.idx") == b"anew"

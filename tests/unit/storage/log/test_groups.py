@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.log.files import as_own
+from burrowmq.storage.log.files import LARGE, as_own
 from burrowmq.storage.log.mount import mount
 from burrowmq.storage.log.records import GROUP_SIZE
 from tests.support.mounted_log import (
@@ -33,6 +33,90 @@ def test_what_was_not_synced_survives_the_process_once_it_was_written() -> None:
     filesystem.write_noted()
     filesystem.write_noted()
     assert mounted(base.process_killed())[0].read_file(f"{QUEUE}/a") == b"data"
+
+
+@pytest.mark.parametrize("more", [0, LARGE + 1])
+@pytest.mark.parametrize("is_at_once", [False, True])
+def test_what_was_written_over_what_the_log_says_survives_the_process(
+    more: int, is_at_once: bool
+) -> None:
+    """A start would put back what was there before. `more`: of such a file the log has nothing else."""
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    if is_at_once:
+        short = filesystem.short_way
+        own = short.write([(file, b"older", 64), (file, b"first", 200)])
+        assert own is not None
+        assert short.make_durable(own)
+    else:
+        file.pwrite(b"older", 64)
+        file.pwrite(b"first", 200)
+        synced(filesystem, file)
+    file.pwrite(bytes(more), 500)
+    file.pwrite(b"newer", 64)
+    filesystem.write_noted()
+    file.pwrite(b"third", 150)
+    file.pwrite(b"again", 200)
+    filesystem.write_noted()
+    disk = base.process_killed()
+    again, _ = mounted(disk)
+    content = again.read_file(f"{QUEUE}/0.qi")
+    assert (content[64:69], content[150:155], content[200:205]) == (b"newer", b"third", b"again")
+    assert len(content) == 500 + more
+
+
+def test_what_is_written_behind_what_the_log_says_is_left_to_a_sync() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    file.pwrite(b"older", 500)
+    synced(filesystem, file)
+    written = base.counters.calls["pwrite"]
+    file.pwrite(b"behind", 505)
+    filesystem.write_noted()
+    assert base.counters.calls["pwrite"] == written + 1
+    file.pwrite(b"x", 504)
+    filesystem.write_noted()
+    filesystem.write_noted()
+    assert base.counters.calls["pwrite"] == written + 3
+    file.pwrite(b"y", 504)  # not by that, what a sync has in its group, or in place
+    synced(filesystem, file)
+    filesystem.write_noted()
+    file.pwrite(b"z", 504)
+    filesystem.groups.begin_generation()
+    written = base.counters.calls["pwrite"]
+    filesystem.write_noted()
+    file.pwrite(b"!", 504)  # the log says nothing of it any more
+    filesystem.write_noted()
+    assert base.counters.calls["pwrite"] == written + 1
+
+
+def test_what_was_written_over_what_the_log_says_is_in_it_before_another_file_takes_the_place() -> (
+    None
+):
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    file.pwrite(b"older", 64)
+    synced(filesystem, file)
+    aside = filesystem.create(f"{QUEUE}/0.qi.tmp")
+    aside.pwrite(b"anew" * 50, 0)
+    aside.fdatasync()
+    file.pwrite(b"newer", 64)
+    filesystem.rename(aside.path, file.path)
+    filesystem.write_noted()
+    assert mounted(base.process_killed())[0].read_file(file.path) == b"anew" * 50
+
+
+def test_what_the_log_could_not_take_of_what_was_written_over_is_taken_later() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    file.pwrite(b"older", 64)
+    synced(filesystem, file)
+    file.pwrite(b"newer", 64)
+    base.fail("pwrite", errno.ENOSPC, path_part=".log")
+    with pytest.raises(OSError, match="No space"):
+        filesystem.write_noted()
+    filesystem.write_noted()
+    assert mounted(base.process_killed())[0].read_file(f"{QUEUE}/0.qi")[64:69] == b"newer"
 
 
 def test_a_log_that_fails_goes_on_in_the_other_file_and_fails_but_once() -> None:

@@ -128,8 +128,8 @@ def test_few_bytes_of_files_in_which_nothing_waits_are_taken_at_once() -> None:
     assert own.takes_at_once([(file, bytes(LARGE), 0)] * 4)
     assert not own.takes_at_once([(file, bytes(LARGE), 0)] * 5)
     assert own.is_plain
-    own.note_logged_at_once([file])
-    own.note_logged_at_once([file])
+    own.note_logged_at_once([(file, b"some", 0)])
+    own.note_logged_at_once([(file, b"some", 0)])
     assert own.is_behind("/file")
     assert paths(own.overdue()) == ["/file"]
     assert own.takes_at_once([(file, b"more", 0)])
@@ -142,3 +142,41 @@ def test_few_bytes_of_files_in_which_nothing_waits_are_taken_at_once() -> None:
     own.refuse("/file", OSError(errno.EIO, "refused"))
     assert not own.is_plain
     assert not own.takes_at_once([(file, b"more", 5)])
+
+
+def test_what_is_written_over_what_the_log_says_goes_into_the_next_group() -> None:
+    written = Written()
+    own = written.own
+    one, two = written.file("one", 10), OwnFile(written.groups, written.base.create("/two"))
+    one.pwrite(b"not said yet", 0)
+    assert own.over() == []
+    assert own.choose([one]) == []
+    own.note_logged()
+    own.note_logged_at_once([(two, b"1234", 4), (two, b"56", 0)])
+    one.pwrite(b"behind", 12)
+    one.pwrite(b"!", 11)
+    two.pwrite(b"?", 8)
+    two.pwritev([b"ab", b"cd"], 6)
+    assert own.over() == [("/one", [(11, b"!")]), ("/two", [(6, b"ab")])]
+    assert own.choose([one]) == []
+    assert own.over() == [("/two", [(6, b"ab")])]  # the other is due with all of it
+    own.note_logged()
+    assert own.over() == []
+    two.pwrite(b"over", 3)
+    assert own.forget("/two")
+    one.pwrite(b"x", 17)
+    own.drop_below("")
+    assert own.over() == []
+
+
+def test_where_a_generation_begins_nothing_is_written_over_but_what_it_repeats() -> None:
+    written = Written()
+    own = written.own
+    files = [written.file(name, 10) for name in ("a", "b")]
+    own.choose(files)
+    own.note_logged()
+    for file in files:
+        file.pwrite(b"over", 2)
+    own.spoil("/a")
+    own.begin(own.waiting())
+    assert own.over() == [("/a", [(2, b"over")])]

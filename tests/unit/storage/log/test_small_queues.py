@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from burrowmq.storage.log.files import Unsynced
+from burrowmq.storage.log.files import Bytes
 from burrowmq.storage.log.records import Kind
 from burrowmq.storage.log.small_queues import UNPACKED, SmallQueues
 from tests.support.mounted_log import (
@@ -55,7 +55,10 @@ class NoJournal:
     def flush(self) -> None:
         pass
 
-    def unsynced(self, path: str) -> Unsynced:
+    def wrote(self, path: str, data: Bytes, offset: int) -> None:
+        raise AssertionError(path)
+
+    def resized(self, path: str) -> None:
         raise AssertionError(path)
 
     def settled(self, path: str) -> None:
