@@ -335,6 +335,11 @@ class StoreContext:
         if self.log is not None:
             self.log.write_noted()
 
+    @property
+    def is_log_full(self) -> bool:
+        """Whether the commit log should begin its next generation, which a sync does."""
+        return self.log is not None and self.log.is_full
+
     def renew_log(self) -> None:
         """The commit log is damaged: the next sync, which is due now, writes all that it has anew."""
         if self.log is not None:

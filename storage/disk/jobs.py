@@ -152,7 +152,8 @@ class DiskJobs:
             self._require_copies(commit, commit)
             self._write(commit, wait_for_space)
         is_waited_for = (commit.sync or is_moving) and self._is_synced_first
-        if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
+        is_due = writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit
+        if is_waited_for or is_due or self._context.is_log_full:
             self.sync(commit, wait_for_space)
         elif self._context.log is not None:
             self._write_log(wait_for_space)

@@ -87,6 +87,11 @@ class LogFileSystem:
         """Write what the log has of the commits so far, so that it survives the process. Raises OSError."""
         self.groups.write_noted()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the next generation should begin, which a sync of all does."""
+        return self._syncs.is_ending
+
     def distrust(self) -> None:
         """The last process was killed: what it wrote to own files and did not sync is in no log. Until `settle`.
 

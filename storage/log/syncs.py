@@ -50,7 +50,7 @@ class Syncs:
         own = [file for file in files if not is_small(file)]
         if groups.own.has_refused:
             told, own = self._take_refused(own)
-        is_ending = self._is_ending and groups.own.has_all_behind(own)
+        is_ending = self.is_ending and groups.own.has_all_behind(own)
         in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]
         failed = told + (self._sync_in_place(in_place, names) if in_place or names else [])
@@ -81,7 +81,7 @@ class Syncs:
 
         A failure of one is then told to whoever can write it elsewhere.
         """
-        return self._groups.own.overdue() if self._is_ending else []
+        return self._groups.own.overdue() if self.is_ending else []
 
     def refused(self) -> list[tuple[File | str, OSError]]:
         """Give the own files whose sync failed as a generation began, and that nobody was told of yet; each once."""
@@ -100,7 +100,8 @@ class Syncs:
         return self._groups.is_full(self._options.behind_limit)
 
     @property
-    def _is_ending(self) -> bool:
+    def is_ending(self) -> bool:
+        """Whether the next sync of all begins the log's next generation."""
         return self._groups.is_ending(self._options.behind_limit)
 
     def _needs_disk(self, path: str) -> bool:

@@ -299,6 +299,31 @@ def test_a_full_disk_only_makes_the_acks_of_a_move_wait() -> None:
     assert side.read() == [2, 3]
 
 
+@pytest.mark.parametrize("log_queue_limit", [100, 1 << 20])
+def test_where_a_confirm_means_written_the_log_does_not_grow_for_ever(log_queue_limit: int) -> None:
+    """Neither with what lies in it alone, nor with the acks of files that it is ahead of."""
+    side = DiskSide(
+        confirm="written", has_log=True, log_limit=20_000, log_queue_limit=log_queue_limit
+    )
+    side.open()
+    side.append(0, 3)
+    for seq in range(2):
+        side.ack(seq, seq)
+        side.jobs.idle()
+    sizes = set()
+    for seq in range(3, 200):
+        acked, added = Ack(1, seq - 1, seq - 1, None), Append(1, seq, list(messages(seq, 1)), None)
+        commit = StagedCommit(
+            seq + 90, [added, acked], sync=True, touched={1}, acks_of={1}, size=50
+        )
+        side.jobs.apply(commit, side.no_room)
+        sizes.add(max(side.filesystem.file_size(path) for path in side.paths(".log")))
+    assert max(sizes) < 6 * 20_000
+    found = DiskSide(side.filesystem.process_killed(), has_log=True)
+    found.take_up()
+    assert found.read() == [199]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_commit_whose_log_fails_is_synced_all_the_same(seed: int) -> None:
     side = DiskSide(has_log=True, log_queue_limit=200)
