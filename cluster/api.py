@@ -160,9 +160,9 @@ def pull(stream: str, consumer: str, count: int, *, expires_ms: int, heartbeat_m
     return _request("CONSUMER.MSG.NEXT", stream, consumer, body=body)
 
 
-def pull_one(stream: str, consumer: str) -> Request:
-    """Ask for one message if there is one now; answered by it, or by a status."""
-    body: dict[str, object] = {"batch": 1, "no_wait": True}
+def pull_now(stream: str, consumer: str, count: int = 1) -> Request:
+    """Ask for up to `count` messages that are there now; a status says so if they are fewer."""
+    body: dict[str, object] = {"batch": count, "no_wait": True}
     return _request("CONSUMER.MSG.NEXT", stream, consumer, body=body)
 
 
@@ -290,6 +290,10 @@ class Depth(NamedTuple):
     """Sequence of the oldest message that the stream keeps."""
     floor: int
     """All messages up to this one are acknowledged."""
+    fresh: int
+    """Sequence of the first message that was not delivered; 0 where there is none, or where somebody pulls."""
+    is_pulled: bool
+    """Whether somebody waits for messages."""
 
 
 def depth_of(stream: Document, consumer: Document) -> Depth:
@@ -307,7 +311,9 @@ def depth_of(stream: Document, consumer: Document) -> Depth:
     count = max(0, behind) + _number(consumer, "num_ack_pending")
     kept = _number(state, "messages")
     size = _number(state, "bytes") * min(count, kept) // kept if kept else 0
-    return Depth(count, size, first, _number(acknowledged, "stream_seq"))
+    is_pulled = _number(consumer, "num_waiting") > 0
+    fresh = last - behind + 1 if behind > 0 and not is_pulled else 0
+    return Depth(count, size, first, _number(acknowledged, "stream_seq"), fresh, is_pulled)
 
 
 # -- publishing -------------------------------------------------------------------------------------------------------
@@ -361,3 +367,11 @@ def place_of(reply: bytes) -> Place | None:
         return tuple.__new__(Place, (int(sequence), int(count)))
     except ValueError:
         return None
+
+
+def stored_ms(reply: bytes) -> int:
+    """When the message of a delivery was stored, by the clock of the server that took it: milliseconds of the epoch.
+
+    Of a reply that `place_of` knows.
+    """
+    return int(reply.rsplit(b".", 2)[1]) // MS

@@ -23,12 +23,14 @@ from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.serve.consumer import Consumers
 from burrowmq.broker.queue.serve.getters import Getter
 from burrowmq.broker.replicated.front_end import FrontEnd
+from burrowmq.broker.replicated.overdue import deadline_of
 from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import CONSUMER
 from burrowmq.cluster import api
 from burrowmq.cluster.intake import Acks, Pulls
 from burrowmq.cluster.record import RecordError, unpack
 from burrowmq.cluster.wire import Delivered, encode_publish
+from burrowmq.protocol.constants import PROP_EXPIRATION
 
 AHEAD_COUNT: Final = 4_000
 AHEAD_TIMES: Final = 8
@@ -78,6 +80,8 @@ class Intake:
         self._waits_since_ms: float | None = None  # who waits for basic.get
         self.mean_bytes = float(EXPECTED_BYTES)
         """Of a message that comes, of late."""
+        self.ttl_ms: int | None = None
+        """The queue's own TTL, for what comes from now on."""
         self.is_unanswered = False
         """Whether the last one who waited for basic.get waited in vain."""
 
@@ -85,6 +89,11 @@ class Intake:
     def ack_count(self) -> int:
         """Acknowledgements that the server has not been told of."""
         return self._acks.count
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether nothing is here, and nothing is asked for: nobody consumes, or has credit."""
+        return not self._shelf.count and (self._pulls is None or not self._pulls.open_count)
 
     def acknowledge(self, replies: list[bytes], now_ms: float) -> None:
         """These deliveries are done with."""
@@ -95,7 +104,7 @@ class Intake:
     def _on_pulled(self, deliveries: list[Delivered]) -> None:
         pulls, now_ms = self._pulls, self._front_end.now_ms()
         assert pulls is not None, "there is a subscription"
-        self._put([each for each in deliveries if pulls.delivered(each, now_ms)])
+        self.put([each for each in deliveries if pulls.delivered(each, now_ms)])
         status, pulls.last_status = pulls.last_status, None
         if status is not None and status.status in GONE:
             self._on_gone()
@@ -105,13 +114,14 @@ class Intake:
         self._is_one_asked = False
         self._waits_since_ms = None
         found = [each for each in deliveries if each.reply]
-        self._put(found)
+        self.put(found)
         self.is_unanswered = False
         if not found and self._getters:
             self._getters.popleft()(None, None)
         self._changed()
 
-    def _put(self, deliveries: list[Delivered]) -> None:
+    def put(self, deliveries: list[Delivered]) -> None:
+        """Messages have come."""
         shelf = self._shelf
         size = 0
         for delivered in deliveries:
@@ -124,7 +134,10 @@ class Intake:
                 self._on_unreadable(place.sequence, str(error))
                 self._front_end.write(encode_publish(delivered.reply, api.TERM))
                 continue
-            shelf.put(place.sequence, delivered.reply, message, place.delivery_count - 1)
+            due_ms = 0
+            if self.ttl_ms is not None or message.flags & PROP_EXPIRATION:
+                due_ms = deadline_of(message, self.ttl_ms, api.stored_ms(delivered.reply))
+            shelf.put(place.sequence, delivered.reply, message, place.delivery_count - 1, due_ms)
             size += len(delivered.payload)
         if deliveries:
             mean = size / len(deliveries)
@@ -164,7 +177,7 @@ class Intake:
         self._is_one_asked = True
         if not self._get_sid:
             self._get_sid, self._get_inbox = self._front_end.subscribe(self._on_got)
-        request = api.pull_one(self._stream, CONSUMER)
+        request = api.pull_now(self._stream, CONSUMER)
         self._front_end.write(
             encode_publish(request.subject, request.payload, b"%b.g" % self._get_inbox)
         )

@@ -14,6 +14,7 @@ from math import inf
 from typing import Final
 
 LOOK_MS: Final = 5_000.0
+HURRY_MS: Final = 100.0
 IDLE_MS: Final = 60_000.0
 SETTLED_MS: Final = 500.0
 """What was sent so long before a look counts in it."""
@@ -31,6 +32,11 @@ class Looks:
         self._stirred_ms = -inf
         self._acknowledged_count = 0
         self._acknowledged_bytes = 0.0
+        self._is_hurried = False
+
+    def hurry(self) -> None:
+        """A look is needed as soon as one may be."""
+        self._is_hurried = True
 
     def stirred(self, now_ms: float) -> None:
         """Something has happened that changes how many messages there are."""
@@ -46,6 +52,8 @@ class Looks:
         """When to look, if nothing happens before."""
         if self._acknowledged_count >= TRIM_COUNT or self._acknowledged_bytes >= TRIM_BYTES:
             return self._looked_ms
+        if self._is_hurried:
+            return self._looked_ms + HURRY_MS
         if self._stirred_ms + SETTLED_MS > self._looked_ms:
             return self._looked_ms + LOOK_MS
         return self._looked_ms + self._idle_ms
@@ -53,5 +61,6 @@ class Looks:
     def looked(self, now_ms: float) -> None:
         """The servers are asked now."""
         self._looked_ms = now_ms
+        self._is_hurried = False
         self._acknowledged_count = 0
         self._acknowledged_bytes = 0.0

@@ -34,6 +34,7 @@ from burrowmq.broker.queue.serve.serving import Dealing
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.intake import Intake
 from burrowmq.broker.replicated.looks import Looks
+from burrowmq.broker.replicated.overdue import Overdue
 from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import QueueStream, stream_name
 from burrowmq.broker.report.metrics import QueueMetrics
@@ -43,6 +44,7 @@ from burrowmq.cluster.record import pack
 from burrowmq.cluster.window import Window
 from burrowmq.cluster.wire import Delivered
 from burrowmq.protocol.codec import Message
+from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.errors import AmqpError, NotFound
 
 OBJECTS_BYTES: Final = 4096
@@ -86,6 +88,10 @@ class ReplicatedQueue:
         self._after_pump: list[Callable[[], None]] = []
         self._timer: Timer | None = None
         self._timer_ms = 0.0
+        self._expires = False  # something that was published here does
+        self._is_watching = (
+            False  # it is known, or asked, or for others to see which message is the first
+        )
         self._is_restored = declaration.default_version is not None
         self._is_crowded = False
         self._message_count = 0  # in the stream, as far as this front-end knows
@@ -108,7 +114,7 @@ class ReplicatedQueue:
         self._window = Window(name.encode(), b"%b.%d" % (front_end.token, self._answers_sid), inbox)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.dead_letters.apply(settings)
-        self._shelf = Shelf(self._on_forgotten)
+        self._shelf = Shelf(self._on_forgotten, scheduler.wall_ms)
         self._intake = Intake(
             name,
             front_end,
@@ -119,6 +125,15 @@ class ReplicatedQueue:
             on_gone=self._stream.make,
             on_unreadable=self._on_unreadable,
         )
+        self._overdue = Overdue(
+            name,
+            front_end,
+            scheduler.wall_ms,
+            self._intake.put,
+            on_blind=self._looks.hurry,
+            changed=self._changed,
+        )
+        self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
         self._origin = Origin(
             self.name,
             self._shelf,
@@ -221,6 +236,7 @@ class ReplicatedQueue:
 
     def _on_counted(self) -> None:
         self._message_count = max(0, self._stream.message_count - self._intake.ack_count)
+        self._overdue.looked(self._stream.fresh)
         self._changed()
 
     # -- publishing -----------------------------------------------------------------------------------------------
@@ -239,6 +255,7 @@ class ReplicatedQueue:
         ticket = window.add([pack(message) for message in messages], now_ms)
         ticket.is_crowded = window.is_full
         self._is_crowded |= ticket.is_crowded
+        self._expires |= bool(flags & PROP_EXPIRATION)
         self._changed()
         return ticket
 
@@ -254,6 +271,7 @@ class ReplicatedQueue:
     def _tell_done(self) -> None:
         for ticket in self._window.take_done():
             self._message_count += ticket.count - len(ticket.refused)
+            self._is_watching &= self._stream.is_pulled
             if ticket.on_done is not None:
                 ticket.on_done()
 
@@ -274,6 +292,11 @@ class ReplicatedQueue:
             callback()
 
     def _head(self) -> Shelf | None:
+        if self._shelf.has_expiries:
+            seqs, messages = self._shelf.take_expired()
+            if seqs:
+                self.dead_letters.send("expired", messages)
+                self._shelf.forget(seqs, messages, LOGGED)
         return self._shelf if self._shelf.count else None
 
     def _send(self) -> None:
@@ -282,6 +305,7 @@ class ReplicatedQueue:
         if is_served:
             front_end.write(self._window.poll(now_ms))
             self._intake.send(now_ms)
+            self._watch_what_expires(now_ms)
         else:
             self._window.expire(now_ms)
             self._intake.expire(now_ms)
@@ -294,9 +318,31 @@ class ReplicatedQueue:
             self._looks.looked(now_ms)
             self._stream.refresh()
             look_ms = self._looks.due_ms()
-        dues = self._window.due_ms(), self._intake.due_ms(), look_ms
+        dues = (
+            self._window.due_ms(),
+            self._intake.due_ms(),
+            look_ms,
+            self._overdue.due_ms(now_ms),
+            self._expires_ms(now_ms),
+        )
         due_ms = min(each for each in dues if each is not None)
         self._wake_at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
+
+    def _watch_what_expires(self, now_ms: float) -> None:
+        """Where this node pulls nothing, somebody has to see that what is due goes."""
+        if not self._intake.is_resting:
+            self._overdue.rest()
+            self._is_watching = False
+            return
+        may_expire = self._expires or self.settings.message_ttl_ms is not None
+        if may_expire and not self._is_watching and self.ready_count:
+            self._is_watching = True
+            self._looks.hurry()  # who is the first?
+        self._overdue.send(now_ms)
+
+    def _expires_ms(self, now_ms: float) -> float | None:
+        deadline_ms = self._shelf.deadline_ms
+        return now_ms + max(0, deadline_ms - self._scheduler.wall_ms()) if deadline_ms else None
 
     def _wake_at(self, due_ms: float, now_ms: float) -> None:
         if self._timer is not None:
@@ -348,6 +394,7 @@ class ReplicatedQueue:
         """Forget a consumer; what was pulled for the last one goes back to the stream."""
         if not self.consumers.remove(consumer) or self.is_deleted:
             return
+        self._looks.hurry()
         if consumer in self.consumers.leavers:
             self._scheduler.call_later(HANDOVER_S, lambda: self._stop_waiting(consumer))
         self._changed()
@@ -385,6 +432,7 @@ class ReplicatedQueue:
         """What is in flight is sent again; what was pulled stays, and may be delivered elsewhere meanwhile."""
         self._window.lost(self._front_end.now_ms())
         self._intake.lost()
+        self._overdue.rest()
         self._changed()
 
     def cluster_drained(self) -> None:
@@ -405,8 +453,12 @@ class ReplicatedQueue:
     def change_settings(self, settings: Settings) -> None:
         """Put new effective settings in force, as far as they concern what is done here."""
         self.settings = settings
+        self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
+        self._overdue.rest()
+        self._looks.hurry()
         self.dead_letters.apply(settings)
         self._origin.allow(settings.consumer_timeout_ms)
+        self._changed()
 
     def touch(self) -> None:
         """It has no lease."""
@@ -436,6 +488,7 @@ class ReplicatedQueue:
         self._window.give_up("the queue is deleted")
         self._tell_done()
         self._intake.end()
+        self._overdue.end()
         self._stream.end()
         self._front_end.unsubscribe(self._answers_sid)
         self._front_end.leave(self)
@@ -457,7 +510,7 @@ def stream_settings(
 ) -> StreamSettings:
     """The stream of a queue: full, it refuses what is new.
 
-    Where its length counts, what is acknowledged must not: there it is a work queue, which costs half as much again.
+    Where its length counts, what is acknowledged must not: there it is a work queue, which costs twice as much.
     """
     length = size = None
     if settings.overflow == "reject-publish":

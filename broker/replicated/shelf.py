@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from itertools import islice
 
 from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
 from burrowmq.protocol.codec import Message, body_bytes
@@ -25,11 +26,16 @@ class Shelf:
     """That of one queue."""
 
     level = 0
-    has_expiries = False
     log_id = 0  # nothing of it is in this node's store
 
-    def __init__(self, forgotten: Callable[[list[bytes]], None]) -> None:
+    def __init__(
+        self, forgotten: Callable[[list[bytes]], None], wall_ms: Callable[[], int]
+    ) -> None:
         self._forgotten = forgotten
+        self._wall_ms = wall_ms
+        self.has_expiries = False
+        """Whether any of them may expire: from the first that does on."""
+        self._deadlines: dict[int, int] = {}  # of those that do, by the servers' clock
         self._fresh: deque[tuple[int, Message]] = deque()
         self._again: list[tuple[int, Message]] = []  # a heap
         self._replies: dict[int, bytes] = {}
@@ -57,9 +63,14 @@ class Shelf:
         self._replies[sequence] = reply
         return True
 
-    def put(self, sequence: int, reply: bytes, message: Message, before_count: int) -> None:
-        """A message has come that was delivered so often before."""
+    def put(
+        self, sequence: int, reply: bytes, message: Message, before_count: int, deadline_ms: int = 0
+    ) -> None:
+        """A message has come that was delivered so often before, and expires then (0: never)."""
         self._replies[sequence] = reply
+        if deadline_ms:
+            self.has_expiries = True
+            self._deadlines[sequence] = deadline_ms
         self.size += message.size
         if before_count:
             self._counts[sequence] = before_count
@@ -74,8 +85,34 @@ class Shelf:
     # -- out ----------------------------------------------------------------------------------------------------
 
     def live_count(self, now_ms: int, most: int) -> int:
-        """All of them: nothing here expires."""
-        return min(most, self.count)
+        """See `Served`. `now_ms` is the node's own count of time, which is not what the servers' deadlines go by."""
+        if self._again:
+            return 1  # a heap: what comes behind its head is not known without taking it
+        wall_ms, deadlines = self._wall_ms(), self._deadlines
+        count = 0
+        for sequence, _ in islice(self._fresh, most):
+            if count and 0 < deadlines.get(sequence, 0) <= wall_ms:
+                break
+            count += 1
+        return count
+
+    @property
+    def deadline_ms(self) -> int:
+        """When the head expires; 0 for never, or where there is none."""
+        head = self._again or self._fresh
+        return self._deadlines.get(head[0][0], 0) if head else 0
+
+    def take_expired(self) -> tuple[list[int], list[Message]]:
+        """Remove heads that have expired: (sequence numbers, messages)."""
+        wall_ms = self._wall_ms()
+        seqs: list[int] = []
+        messages: list[Message] = []
+        while 0 < self.deadline_ms <= wall_ms:
+            sequence, message = heappop(self._again) if self._again else self._fresh.popleft()
+            self.size -= message.size
+            seqs.append(sequence)
+            messages.append(message)
+        return seqs, messages
 
     def take(self, max_count: int, max_bytes: int) -> DeliveryRun | None:
         """Remove up to `max_count` messages from the head, all delivered before or all not; at least one."""
@@ -106,11 +143,14 @@ class Shelf:
 
     def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
         """These are acknowledged. What is no longer here was given back, or purged."""
-        replies, counts = self._replies, self._counts
+        replies, counts, deadlines = self._replies, self._counts, self._deadlines
         found = [reply for sequence in seqs if (reply := replies.pop(sequence, None)) is not None]
         if counts:
             for sequence in seqs:
                 counts.pop(sequence, None)
+        if deadlines:
+            for sequence in seqs:
+                deadlines.pop(sequence, None)
         if found:
             self._forgotten(found)
 
@@ -133,6 +173,7 @@ class Shelf:
         for sequence, _ in (*self._again, *self._fresh):
             replies.append(self._replies.pop(sequence))
             self._counts.pop(sequence, None)
+            self._deadlines.pop(sequence, None)
         self._again.clear()
         self._fresh.clear()
         self.size = 0

@@ -91,6 +91,10 @@ class QueueStream:
         self.message_count = 0
         """As of the last answer."""
         self.byte_count = 0
+        self.fresh = 0
+        """The first message that was not delivered, if nobody pulls; else 0."""
+        self.is_pulled = False
+        """Whether a front-end waits for messages."""
 
     @property
     def name(self) -> str:
@@ -192,6 +196,7 @@ class QueueStream:
 
     def _note(self, depth: Depth) -> None:
         self.message_count, self.byte_count = depth.message_count, depth.byte_count
+        self.fresh, self.is_pulled = depth.fresh, depth.is_pulled
         self._counted()
         if depth.floor >= depth.first and not self._settings.is_work_queue:
             self._asking.ask(api.trim_stream(self.name, depth.floor + 1), _ignore)

@@ -182,6 +182,34 @@ def test_a_front_end_that_is_killed_loses_nothing_and_nothing_acknowledged_comes
     other.basic_ack(0, multiple=True)
 
 
+@pytest.mark.timeout(180)
+def test_messages_expire_with_and_without_a_consumer(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "dead")
+    channel = nodes.channel(node)
+    to_dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    declare(channel, "q", **to_dead, **{"x-message-ttl": 2_000})
+    began = time.monotonic()
+    publish(channel, "q", 500)
+    found = take(nodes.channel(node), "dead", 500)
+    assert 1.9 < time.monotonic() - began < patient(20)
+    assert numbers(found) == list(range(500))
+    assert {each[1].headers["x-death"][0]["reason"] for each in found} == {"expired"}
+    assert declare(channel, "q", **to_dead, **{"x-message-ttl": 2_000}) == 0
+    declare(channel, "own")
+    consumer = nodes.channel(node)
+    consumer.basic_qos(prefetch_count=1)
+    publish(channel, "own", 1)
+    held = take(consumer, "own", 1)
+    for number, expiration in ((1, "1000"), (2, None)):
+        properties = pika.BasicProperties(delivery_mode=2, expiration=expiration)
+        channel.basic_publish("", "own", b"%d" % number, properties)
+    time.sleep(3.0)
+    consumer.basic_ack(held[0][0].delivery_tag)
+    assert numbers(take(consumer, "own", 1)) == [2]
+
+
 def counted(process: BrokerProcess) -> str:
     """What an operator of this node sees."""
     return process.ctl("list_queues", "--quiet", "--no-table-headers", "name", "messages").strip()

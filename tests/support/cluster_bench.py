@@ -19,6 +19,7 @@ from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
 from tests.support.fake_jetstream import FakeJetStream, FakeLink, Stream
 
+BEGAN_MS = 1_700_000_000_000
 QUORUM = {"x-queue-type": "quorum"}
 
 
@@ -34,6 +35,9 @@ class ClusterBench(BrokerBench):
         config = ClusterConfig(urls=("nats://fake",), replicas=3)
         replication = NodeReplication(config, self._connect)
         super().__init__(rows, cluster=config, replication=replication)
+        # Servers and node have one clock, which is the bench's.
+        self.world.wall_ms = lambda: BEGAN_MS + int(self.loop.now_s * 1000)
+        monkeypatch.setattr(self.scheduler, "wall_ms", self.world.wall_ms)
         replication.start()
         self.settle()
 

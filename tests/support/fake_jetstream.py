@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
-from burrowmq.cluster.wire import Delivered, Greeting, decode_headers
+from burrowmq.cluster.wire import Delivered, Greeting, decode_headers, encode_headers
 
 
 class FakeLink:
@@ -75,6 +77,7 @@ class Stream:
         self.last = 0
         self.messages: dict[int, bytes] = {}
         """Those that are not acknowledged."""
+        self.stored_ms: dict[int, int] = {}
         self.kept: dict[int, bytes] = {}
         """Those that are, until they are trimmed."""
         self.ready: deque[int] = deque()
@@ -99,6 +102,7 @@ class Stream:
             "delivered": {"stream_seq": delivered},
             "ack_floor": {"stream_seq": floor},
             "num_ack_pending": len(waiting),
+            "num_waiting": len(self.pulls),
         }
 
     def acknowledge(self, sequence: int) -> None:
@@ -125,6 +129,7 @@ class FakeJetStream:
         self.is_silent = False
         """They hear nothing."""
         self.look_count = 0
+        self.wall_ms: Callable[[], int] = lambda: 0
         self._out: list[tuple[FakeLink, Delivered]] = []
         self._batches: dict[str, list[bytes]] = {}
 
@@ -180,6 +185,8 @@ class FakeJetStream:
             self._settled(self.streams.get(words[2]), int(words[5]), body)
         elif subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
             self._pulled(link, words[5], reply, json.loads(body))
+        elif subject.startswith("$JS.API.DIRECT.GET."):
+            self._read(link, words[4], reply, json.loads(body)["seq"])
         elif subject.startswith("$JS.API."):
             self._answer(link, reply, self._asked(words[2:], body))
         else:
@@ -209,6 +216,7 @@ class FakeJetStream:
         for payload in payloads:
             stream.last += 1
             stream.messages[stream.last] = payload
+            stream.stored_ms[stream.last] = self.wall_ms()
             stream.ready.append(stream.last)
         self._answer(link, reply, {"seq": stream.last})
 
@@ -238,6 +246,16 @@ class FakeJetStream:
 
     def _say(self, link: FakeLink, subject: bytes, reply: bytes, head: bytes, body: bytes) -> None:
         self._out.append((link, Delivered(link.sid_of(subject), subject, reply, head, body)))
+
+    def _read(self, link: FakeLink, name: str, reply: bytes, sequence: int) -> None:
+        stream = self.streams[name]
+        payload = (stream.messages | stream.kept).get(sequence)
+        if payload is None:
+            self._say(link, reply, b"", b"NATS/1.0 404 Message Not Found\r\n\r\n", b"")
+            return
+        at = datetime.fromtimestamp(stream.stored_ms[sequence] / 1000, UTC).isoformat()
+        pairs = [(b"Nats-Sequence", b"%d" % sequence), (b"Nats-Time-Stamp", at.encode())]
+        self._say(link, reply, b"", encode_headers(pairs), payload)
 
     # -- consuming ------------------------------------------------------------------------------------------------
 
@@ -270,7 +288,8 @@ class FakeJetStream:
                 continue
             count = stream.counts[sequence] = stream.counts.get(sequence, 0) + 1
             name = stream.config["name"]
-            reply = f"$JS.ACK.{name}.q.{count}.{sequence}.1.0.{len(stream.ready)}".encode()
+            time_ns = stream.stored_ms.get(sequence, 0) * 1_000_000
+            reply = f"$JS.ACK.{name}.q.{count}.{sequence}.1.{time_ns}.{len(stream.ready)}".encode()
             link, inbox, _ = pull
             delivered = Delivered(
                 link.sid_of(inbox), name.encode(), reply, b"", stream.messages[sequence]

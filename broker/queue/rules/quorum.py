@@ -25,6 +25,7 @@ QUORUM_KEYS: Final = (
     "x-overflow",
     "x-delivery-limit",
     "x-quorum-initial-group-size",
+    "x-message-ttl",
     "x-queue-leader-locator",
     "x-max-in-memory-length",
     "x-max-in-memory-bytes",
@@ -32,7 +33,6 @@ QUORUM_KEYS: Final = (
 """The last two have no effect, as in RabbitMQ."""
 _FOREIGN: Final = (
     "x-expires",
-    "x-message-ttl",
     "x-max-priority",
     "x-queue-mode",
     "x-queue-version",

@@ -69,12 +69,12 @@ def test_messages_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("state", "consumer", "expected"),
     [
-        ((4, 400, 3, 6), (4, 2, 2), (4, 400, 3, 2)),  # 3 and 4 are handed out, 5 and 6 are not
-        ((4, 400, 3, 6), (6, 5, 1), (1, 100, 3, 5)),  # 3 to 5 are to be trimmed
-        ((4, 400, 3, 6), (9, 6, 2), (2, 200, 3, 6)),  # answered later than the stream
-        ((0, 0, 7, 6), (2, 2, 0), (0, 0, 7, 2)),  # purged, before all was delivered
-        ((2, 200, 1, 6), (6, 0, 2), (2, 200, 1, 0)),  # a work queue: 1 and 4 are left
-        ((0, 0, 1, 0), (0, 0, 0), (0, 0, 1, 0)),
+        ((4, 400, 3, 6), (4, 2, 2), (4, 400, 3, 2, 5)),  # 3 and 4 are handed out, 5 and 6 are not
+        ((4, 400, 3, 6), (6, 5, 1), (1, 100, 3, 5, 0)),  # 3 to 5 are to be trimmed
+        ((4, 400, 3, 6), (9, 6, 2), (2, 200, 3, 6, 0)),  # answered later than the stream
+        ((0, 0, 7, 6), (2, 2, 0), (0, 0, 7, 2, 0)),  # purged, before all was delivered
+        ((2, 200, 1, 6), (6, 0, 2), (2, 200, 1, 0, 0)),  # a work queue: 1 and 4 are left
+        ((0, 0, 1, 0), (0, 0, 0), (0, 0, 1, 0, 0)),
     ],
 )
 def test_how_much_there_is_is_what_is_not_acknowledged(
@@ -88,7 +88,8 @@ def test_how_much_there_is_is_what_is_not_acknowledged(
         "num_ack_pending": pending,
     }
     stream = {"state": dict(zip(names, state, strict=True))}
-    assert api.depth_of(stream, found) == expected
+    assert api.depth_of(stream, found) == (*expected, False)
+    assert api.depth_of(stream, found | {"num_waiting": 1}) == (*expected[:4], 0, True)
     assert api.depth_of({}, {}).message_count == 0
 
 
@@ -165,3 +166,7 @@ def test_a_single_message_has_an_id() -> None:
 )
 def test_a_reply_subject_says_which_message_it_is(reply: bytes, place: Place | None) -> None:
     assert api.place_of(reply) == place
+
+
+def test_when_a_message_was_stored_is_said_in_milliseconds() -> None:
+    assert api.stored_ms(b"$JS.ACK.s.c.2.31.7.1790000000123456789.5") == 1790000000123

@@ -1,11 +1,12 @@
 """Quorum queues as a client meets them, with servers in memory; real ones are in tests/cluster.
 
-Covers: broker/replicated/front_end.py, broker/replicated/intake.py
+Covers: broker/replicated/front_end.py, broker/replicated/intake.py, broker/replicated/overdue.py
 Covers: broker/node/replication.py
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -411,6 +412,102 @@ def test_what_another_front_end_does_shows_in_the_counts_of_an_idle_one(
     bench.world.streams.popitem()[1].purge(4)
     pass_time(120)
     assert bench.world.look_count > looks  # but once in a while
+
+
+DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+
+
+def test_what_nobody_consumes_expires_in_the_stream_in_its_time(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    dead = bench.queue("dead")
+    queue = bench.declared(client, **DEAD, **{"x-message-ttl": 3_000})
+    publish(client, b"1", b"2")
+    bench.settle(1)
+    publish(client, *[b"x"] * 100)
+    bench.settle(1.5)
+    assert (queue.ready_count, dead.ready_count) == (102, 0)
+    assert bench.world.said == []  # nobody was given anything
+    bench.settle(1)
+    assert (queue.ready_count, dead.ready_count) == (100, 2)
+    bench.settle(1)
+    assert (queue.ready_count, dead.ready_count) == (0, 102)
+    assert set(bench.world.said) == {b"ack"}
+    assert bench.metrics.dead_lettered_expired == 102
+    looks = bench.world.look_count
+    bench.settle(20)
+    assert bench.world.look_count < looks + 5  # nobody asks while nothing is there
+
+
+def test_a_message_has_its_own_expiration_which_counts_at_the_head(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    for body, expiration in ((b"1", "5000"), (b"2", "1000"), (b"3", None), (b"4", "1")):
+        properties = BasicProperties(expiration=expiration)
+        client.send(publish_bytes(1, "", "q", body, properties=properties))
+        bench.settle()
+    bench.settle(3)
+    assert sorted(bench.stream().messages) == [1, 2, 3, 4]
+    bench.settle(4)
+    assert sorted(bench.stream().messages) == [3, 4]  # behind one that stays
+
+
+def test_what_a_consumer_has_no_credit_for_expires_and_what_it_has_does_not(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.declared(client, **{"x-message-ttl": 2_000})
+    other = consume(bench, prefetch=1)
+    publish(client, b"1", b"2", b"3")
+    bench.settle(3)
+    assert bodies(other) == [(1, False)]
+    assert list(bench.stream().messages) == [1]
+    other.call(1, spec.Basic.Nack(1, requeue=True))
+    bench.settle()
+    assert bodies(other) == []  # it expired when it came back
+    assert not bench.stream().messages
+
+
+def test_what_was_pulled_ahead_expires_too(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client, **{"x-message-ttl": 2_000})
+    other = consume(bench, prefetch=100)
+    publish(client, *[b"x"] * 150)
+    bench.settle(1)
+    assert queue.ram_ready_count == 50
+    publish(client, b"y")
+    bench.settle(1.5)
+    assert len(bodies(other)) == 100
+    assert queue.ram_ready_count == 1
+    (last,) = asked(bench, other, spec.Basic.Ack(0, multiple=True))
+    assert (last.delivery_tag, last.redelivered) == (101, False)
+
+
+def test_a_policy_sets_the_time_to_live_and_takes_it_away(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, b"1")
+    bench.settle(1)
+    queue.change_settings(replace(queue.settings, message_ttl_ms=60_000))
+    bench.settle(1)
+    queue.change_settings(replace(queue.settings, message_ttl_ms=3_000))
+    bench.settle(1.5)
+    assert not bench.stream().messages
+
+
+def test_what_another_front_end_pulls_is_left_to_it(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = publisher(bench)
+    bench.declared(client, **{"x-message-ttl": 60_000})
+    other = ClusterBench(monkeypatch, world=bench.world)
+    other.declared(publisher(other), **{"x-message-ttl": 60_000})
+    taker = consume(other, prefetch=1)
+    publish(client, b"1")
+    for _ in range(100):
+        bench.settle()
+        other.settle()
+    assert bodies(taker) == [(1, False)]
+    assert bench.world.said.count(b"-NAK") == 0
 
 
 def test_who_publishes_more_than_the_cluster_takes_is_not_read_and_what_nobody_takes_is_refused(

@@ -16,7 +16,7 @@ def message(body: bytes = b"x") -> Message:
 
 
 def shelf(told: list[bytes]) -> Shelf:
-    return Shelf(told.extend)
+    return Shelf(told.extend, lambda: 1_000)
 
 
 def test_what_was_delivered_before_comes_first_and_says_so() -> None:
@@ -106,3 +106,22 @@ def test_each_message_is_let_go_of_once(steps: list[tuple[str, int]]) -> None:
     assert one.held_count == len(ready) + len(out)
     assert len(gone) == len(set(gone))
     assert set(told) <= {b"%d" % number for number in gone}
+
+
+def test_what_has_expired_leaves_from_the_head_only() -> None:
+    told: list[bytes] = []
+    shelf = Shelf(told.extend, lambda: 1_000)
+    assert not shelf.has_expiries
+    for sequence, deadline_ms in ((1, 900), (2, 1_000), (3, 0), (4, 10)):
+        shelf.put(sequence, b"%d" % sequence, message(b"x"), 0, deadline_ms)
+    assert (shelf.has_expiries, shelf.deadline_ms) == (True, 900)
+    seqs, messages = shelf.take_expired()
+    assert (seqs, len(messages), shelf.size) == ([1, 2], 2, 2)
+    assert (shelf.deadline_ms, shelf.take_expired()) == (0, ([], []))
+    assert shelf.live_count(0, 10) == 1  # 4 has expired behind it
+    run = shelf.take(10, 100)
+    assert run is not None
+    shelf.give_back([(3, run.messages[0], 0, LOGGED, True)], 1)
+    assert shelf.live_count(0, 10) == 1
+    shelf.forget([1, 2, 3, 4], None, LOGGED)
+    assert told == [b"1", b"2", b"3", b"4"]

@@ -27,6 +27,7 @@ def declaration(arguments: dict[str, Any] | None = None, **fields: Any) -> Queue
         {"x-quorum-initial-group-size": 5, "x-delivery-limit": 0},
         {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
         {"x-max-length": 1, "x-overflow": "reject-publish"},
+        {"x-message-ttl": 3},
         {"x-queue-leader-locator": "balanced", "x-max-in-memory-length": 1},
         {"x-single-active-consumer": False, "x-unknown": 1},
     ],
@@ -45,7 +46,7 @@ def test_what_it_can_be(arguments: dict[str, Any]) -> None:
         ({}, {"durable": False}, f"invalid property 'non-durable' for {WHERE}"),
         ({"x-queue-mode": "lazy"}, {}, f"invalid arg 'x-queue-mode' for {WHERE} {OF_TYPE}"),
         ({"x-max-priority": 3}, {}, f"invalid arg 'x-max-priority' for {WHERE} {OF_TYPE}"),
-        ({"x-message-ttl": 3}, {}, f"invalid arg 'x-message-ttl' for {WHERE} {OF_TYPE}"),
+        ({"x-message-ttl": -1}, {}, f"invalid arg 'x-message-ttl' for {WHERE}: {{value_negative,-1}}"),
         (
             {"x-single-active-consumer": True},
             {},
