@@ -316,6 +316,19 @@ def depth_of(stream: Document, consumer: Document) -> Depth:
     return Depth(count, size, first, _number(acknowledged, "stream_seq"), fresh, is_pulled)
 
 
+def members_of(stream: Document) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """(leader, all who keep the stream, those of them that the leader hears); "" for the leader while there is none."""
+    found = stream.get("cluster")
+    if not isinstance(found, dict):
+        return "", (), ()
+    leader = str(found.get("leader") or "")
+    others = [each for each in found.get("replicas") or () if isinstance(each, dict)]
+    mine = {leader} - {""}
+    members = mine | {str(each.get("name")) for each in others}
+    online = mine | {str(each.get("name")) for each in others if each.get("offline") is not True}
+    return leader, tuple(sorted(members)), tuple(sorted(online))
+
+
 # -- publishing -------------------------------------------------------------------------------------------------------
 
 

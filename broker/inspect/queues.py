@@ -146,9 +146,10 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "state": lambda n, v, q: "blocked" if n.queue_faults.of(v.name, q.name) else "running",
     "fault": lambda n, v, q: [asdict(each) for each in n.queue_faults.of(v.name, q.name)],
     "type": lambda n, v, q: q.kind,
-    "leader": lambda n, v, q: None,  # RabbitMQ gives none for classic queues
-    "members": lambda n, v, q: None,
-    "online": lambda n, v, q: None,
+    # RabbitMQ gives none for classic queues; of others, its nodes, where ours are the servers of the cluster.
+    "leader": lambda n, v, q: None if q.placement is None else q.placement.leader,
+    "members": lambda n, v, q: None if q.placement is None else list(q.placement.members),
+    "online": lambda n, v, q: None if q.placement is None else list(q.placement.online),
     "node": lambda n, v, q: n.name,
     "message_stats": lambda n, v, q: message_stats(q.metrics),
     "storage_version": lambda n, v, q: q.settings.version,
@@ -177,6 +178,8 @@ REDUCED_QUEUE_COLUMNS = tuple(
         "backing_queue_status", "fault",
     }
 )  # fmt: skip
+PLACEMENT_COLUMNS = ("leader", "members", "online")
+"""What the HTTP API shows, of queues that are kept elsewhere, without being asked."""
 DETAILED_QUEUE_COLUMNS = (
     *REDUCED_QUEUE_COLUMNS,
     "disk_reads",
@@ -217,12 +220,15 @@ def queue_row(
     table: Table = plain,
 ) -> Row:
     """The row of one queue, with the columns asked for (or the HTTP API's reduced set)."""
-    row = {
-        name: QUEUE_COLUMNS[name](node, owner, queue) for name in columns or REDUCED_QUEUE_COLUMNS
-    }
+    names = columns or _shown(REDUCED_QUEUE_COLUMNS, queue)
+    row = {name: QUEUE_COLUMNS[name](node, owner, queue) for name in names}
     if "arguments" in row and table is not plain:
         row["arguments"] = table(queue.arguments)
     return row
+
+
+def _shown(columns: tuple[str, ...], queue: QueuePort) -> tuple[str, ...]:
+    return columns if queue.placement is None else (*columns, *PLACEMENT_COLUMNS)
 
 
 def queues(
@@ -238,9 +244,8 @@ def queue(node: RunningNode, vhost: str, name: str) -> Row | None:
     found = None if owner is None else owner.queues.get(name)
     if owner is None or found is None:
         return None
-    row: Row = {
-        column: QUEUE_COLUMNS[column](node, owner, found) for column in DETAILED_QUEUE_COLUMNS
-    }
+    shown = _shown(DETAILED_QUEUE_COLUMNS, found)
+    row: Row = {column: QUEUE_COLUMNS[column](node, owner, found) for column in shown}
     row["consumer_details"] = [consumer_row(node, owner, found, c) for c in found.consumers]
     row["deliveries"], row["incoming"] = [], []
     return row

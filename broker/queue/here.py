@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from burrowmq.broker.queue.placement import Placement
 from burrowmq.protocol.errors import AmqpError
 
 
@@ -14,6 +15,7 @@ class Here:
 
     kind = "classic"
     """Its type, in RabbitMQ's words."""
+    placement: Placement | None = None
 
     def ask(self, then: Callable[[AmqpError | None], None]) -> None:
         """How many messages there are is known."""

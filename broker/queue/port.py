@@ -13,6 +13,7 @@ from typing import Protocol
 
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.outcome import Outcome
+from burrowmq.broker.queue.placement import Placement
 from burrowmq.broker.queue.rules.settings import Settings
 from burrowmq.broker.queue.serve.consumer import Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
@@ -69,6 +70,11 @@ class QueuePort(Protocol):
 
     def change_settings(self, settings: Settings) -> None:
         """Put new effective settings in force."""
+        ...
+
+    @property
+    def placement(self) -> Placement | None:
+        """Which servers keep it; None for a queue of this node, and until they have said so."""
         ...
 
     # -- what is there --------------------------------------------------------------------------------------------

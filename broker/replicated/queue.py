@@ -24,6 +24,7 @@ from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.outcome import ACCEPTED, Outcome, Rejected
+from burrowmq.broker.queue.placement import Placement
 from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.queue.run import LOGGED
@@ -164,6 +165,11 @@ class ReplicatedQueue:
     def vhost_name(self) -> str:
         """The virtual host in which it is."""
         return self._context.vhost_name
+
+    @property
+    def placement(self) -> Placement | None:
+        """Which servers keep it, as of the last look."""
+        return self._stream.placement
 
     @property
     def ready_count(self) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
+from burrowmq.broker.queue.placement import Placement
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import api
 from burrowmq.cluster.api import (
@@ -93,6 +94,7 @@ class QueueStream:
         self.byte_count = 0
         self.fresh = 0
         """The first message that was not delivered, if nobody pulls; else 0."""
+        self.placement: Placement | None = None
         self.is_pulled = False
         """Whether a front-end waits for messages."""
 
@@ -172,6 +174,7 @@ class QueueStream:
         if isinstance(stream, Refusal):
             self._on_looked(stream, waiting)
             return
+        self.placement = Placement(*api.members_of(stream))
         self._asking.ask(
             api.consumer_state(self.name, CONSUMER),
             lambda found: self._on_looked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -231,6 +232,11 @@ def test_an_operator_sees_what_other_front_ends_do(nodes: Nodes) -> None:
         while counted(idle) != expected and time.monotonic() < until:
             time.sleep(0.2)
         assert counted(idle) == expected
+    row = json.loads(idle.ctl("list_queues", "leader", "members", "online", "--formatter", "json"))[
+        0
+    ]
+    assert (row["members"], row["online"]) == (["n1", "n2", "n3"], ["n1", "n2", "n3"])
+    assert row["leader"] in row["members"]
 
 
 @pytest.mark.timeout(240)

@@ -231,7 +231,8 @@ class FakeJetStream:
                 self.streams[name].has_consumer = True
             case ["STREAM", "INFO", name]:
                 self.look_count += 1
-                return {"state": self.streams[name].state()}
+                cluster = {"leader": "n2", "replicas": [{"name": "n1"}, {"name": "n3"}]}
+                return {"state": self.streams[name].state(), "cluster": cluster}
             case ["CONSUMER", "INFO", name, _]:
                 return self.streams[name].consumer_state()
             case ["STREAM", "PURGE", name]:

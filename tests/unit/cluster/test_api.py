@@ -170,3 +170,19 @@ def test_a_reply_subject_says_which_message_it_is(reply: bytes, place: Place | N
 
 def test_when_a_message_was_stored_is_said_in_milliseconds() -> None:
     assert api.stored_ms(b"$JS.ACK.s.c.2.31.7.1790000000123456789.5") == 1790000000123
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        (
+            {"leader": "b", "replicas": [{"name": "c", "offline": True}, {"name": "a"}]},
+            ("b", ("a", "b", "c"), ("a", "b")),
+        ),
+        ({"replicas": [{"name": "c"}, "nonsense"]}, ("", ("c",), ("c",))),
+        ({"leader": "a", "replicas": None}, ("a", ("a",), ("a",))),
+        (None, ("", (), ())),
+    ],
+)
+def test_who_keeps_a_stream(cluster: object, expected: tuple[object, ...]) -> None:
+    assert api.members_of({"cluster": cluster}) == expected

@@ -1,7 +1,7 @@
 """Quorum queues as a client meets them, with servers in memory; real ones are in tests/cluster.
 
 Covers: broker/replicated/front_end.py, broker/replicated/intake.py, broker/replicated/overdue.py
-Covers: broker/node/replication.py
+Covers: broker/node/replication.py, broker/queue/placement.py
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pika import BasicProperties, spec
 
+from burrowmq.broker.inspect.queues import queue_row
 from burrowmq.broker.node.replication import ALONE
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.replicated.looks import TRIM_COUNT
@@ -412,6 +413,15 @@ def test_what_another_front_end_does_shows_in_the_counts_of_an_idle_one(
     bench.world.streams.popitem()[1].purge(4)
     pass_time(120)
     assert bench.world.look_count > looks  # but once in a while
+
+
+def test_who_keeps_a_queue_is_shown(bench: ClusterBench) -> None:
+    queue = bench.declared(publisher(bench))
+    assert queue.placement == ("n2", ("n1", "n2", "n3"), ("n1", "n2", "n3"))
+    node: Any = None  # these columns do not ask it
+    row = queue_row(node, bench.vhost, queue, ("leader", "members", "online"))
+    assert row == {"leader": "n2", "members": ["n1", "n2", "n3"], "online": ["n1", "n2", "n3"]}
+    assert queue_row(node, bench.vhost, bench.queue("c"), ("members",)) == {"members": None}
 
 
 DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
