@@ -29,6 +29,7 @@ ROWS = (
     "1p1c-16",
     "fanout-5",
     "confirms-1k",
+    "waiting-100",
     "persistent-1000",
     "lazy-1000",
 )

@@ -117,14 +117,14 @@ class Files(OsFileSystem):
         return self.free_bytes
 
 
-def on_disk(directory: str, **arguments: Any) -> Row:
+def on_disk(directory: str, make: type[Row] = Row, **arguments: Any) -> Row:
     """A row with a durable queue, on the machine's file system, whose node does not check itself as tests' nodes do."""
     unchecked = {
         "SimFileSystem": Files,
         "Machine": lambda **given: Machine(**{**given, "end": None}),
     }
     with patch.multiple(node, **unchecked):
-        row = Row(NodeBench(Path(directory)))
+        row = make(NodeBench(Path(directory)))
     row.client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=arguments))
     return row
 
@@ -148,6 +148,42 @@ def confirming(directory: str) -> Row:
     return row
 
 
+class Waiting(Row):
+    """Publishers of which each waits for the confirm of its last message; those of all come with one commit."""
+
+    def __init__(self, bench: BrokerBench | NodeBench) -> None:
+        super().__init__(bench)
+        self.publishers = [self.client]
+
+    def take(self) -> None:
+        """A read of each, and the turns after them."""
+        self.bench.perform(self._read)
+        for each in self.publishers:
+            each._unread = b""
+            each.written.clear()
+
+    def _read(self) -> None:
+        for each in self.publishers:
+            each.session.receive(self.data)
+
+    def published(self) -> int:
+        """How many messages the channels have had."""
+        return sum(each.session.channels[1].metrics.publish for each in self.publishers)
+
+
+def waiting(directory: str, publishers: int) -> Row:
+    """So many publishers to one queue, persistent; nobody consumes."""
+    row = on_disk(directory, Waiting)
+    assert isinstance(row, Waiting)
+    row.publishers += [row.bench.connect(1) for _ in range(publishers - 1)]
+    properties = spec.BasicProperties(delivery_mode=2)
+    row.data = publish_bytes(1, "", "q", b"x" * 512, properties=properties)
+    row.messages = publishers
+    for each in row.publishers:
+        each.call(1, spec.Confirm.Select())
+    return row
+
+
 def keeping(directory: str, **arguments: Any) -> Row:
     """Persistent, without confirms; nobody consumes, and all of it stays on disk."""
     row = on_disk(directory, **arguments)
@@ -161,6 +197,7 @@ ROWS: dict[str, Callable[[str], Row]] = {
     "1p1c-16": lambda _: consuming(1),
     "fanout-5": lambda _: consuming(5),
     "confirms-1k": confirming,
+    "waiting-100": partial(waiting, publishers=100),
     "persistent-1000": keeping,
     "lazy-1000": lambda directory: keeping(directory, **{"x-queue-mode": "lazy"}),
 }

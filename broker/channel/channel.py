@@ -361,11 +361,11 @@ class Channel:
 
     # -- confirms -----------------------------------------------------------------------------------------------
 
-    def emit_confirms(self, committed_epoch: int) -> None:
-        """End-of-turn stage 3: acks and nacks that wait for nothing any more."""
+    def emit_confirms(self, committed_epoch: int) -> bool:
+        """End-of-turn stage 3: acks and nacks that wait for nothing any more; whether others wait for the disk."""
         confirms = self.confirms
         if confirms is None or self.is_closed:
-            return
+            return False
         if self.session.engine.failure is None:
             frames, count = confirms.emit(self.number, committed_epoch)
         else:
@@ -374,6 +374,7 @@ class Channel:
             self.session.write(frames)
             self.metrics.confirm += count
             self.session.metrics.messages_confirmed += count
+        return confirms.is_pending
 
     def note_refused(
         self, epoch: int, queues: AbstractSet[object], *, are_acks_refused: bool

@@ -208,7 +208,10 @@ class AmqpTransport(asyncio.Protocol):
             self.writes += 1
             if self._is_write_paused and not self._may_write_on():
                 return
-            self._write(parts, size)
+            if len(parts) == 1 and size < LARGE_WRITE:
+                self._transport.write(parts[0])
+            else:
+                self._write(parts, size)
         self._turn_bytes = 0
         if self.pauses:
             self.resume_reading(_TURN)
@@ -216,9 +219,6 @@ class AmqpTransport(asyncio.Protocol):
 
     def _write(self, parts: Sequence[bytes | memoryview], size: int) -> None:
         transport = self._transport
-        if len(parts) == 1 and size < LARGE_WRITE:
-            transport.write(parts[0])
-            return
         if size < SMALL_PART * len(parts):
             parts = (b"".join(parts),)
         if size >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():

@@ -65,13 +65,8 @@ class Confirming(Protocol):
 
     is_confirm_dirty: bool
 
-    @property
-    def has_waiting_confirms(self) -> bool:
-        """Whether confirms are owed that wait for the disk."""
-        ...
-
-    def emit_confirms(self, committed_epoch: int) -> None:
-        """Send every confirm that no longer waits for the disk."""
+    def emit_confirms(self, committed_epoch: int) -> bool:
+        """Send every confirm that no longer waits for the disk; whether others do."""
         ...
 
 

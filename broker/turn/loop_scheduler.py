@@ -124,14 +124,16 @@ class LoopScheduler:
         if not queue.is_dirty:
             queue.is_dirty = True
             self._queues.append(queue)
-            self._schedule()
+            if not self._is_scheduled:
+                self._schedule()
 
     def confirms_dirty(self, channel: Confirming) -> None:
         """Let `channel` emit confirms at the end of this turn."""
         if not channel.is_confirm_dirty:
             channel.is_confirm_dirty = True
             self._channels.append(channel)
-            self._schedule()
+            if not self._is_scheduled:
+                self._schedule()
 
     def confirms_wait(self, channel: Confirming, epoch: int) -> None:
         """Let `channel`, which owes nothing before that, emit confirms when the commit `epoch` is durable."""
@@ -140,13 +142,16 @@ class LoopScheduler:
         elif not channel.is_confirm_dirty:
             channel.is_confirm_dirty = True
             self._waiting_channels.setdefault(epoch, []).append(channel)
-            self.touch()
+            self._is_touched = True
+            if not self._is_scheduled:
+                self._schedule()
 
     def confirms_completed(self, channel: Confirming) -> None:
         """Let `channel` emit confirms at the end of this turn, though it may wait for a commit as well."""
         if channel.is_confirm_dirty:
             self._completed[channel] = None
-            self._schedule()
+            if not self._is_scheduled:
+                self._schedule()
         else:
             self.confirms_dirty(channel)
 
@@ -155,7 +160,8 @@ class LoopScheduler:
         if not output.is_dirty:
             output.is_dirty = True
             self._outputs.append(output)
-            self._schedule()
+            if not self._is_scheduled:
+                self._schedule()
 
     def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
         """Run `callback` when the commit `epoch` is durable."""
@@ -168,12 +174,13 @@ class LoopScheduler:
     def touch(self) -> None:
         """Something was staged in the store: hand it over at the end of this turn."""
         self._is_touched = True
-        self._schedule()
+        if not self._is_scheduled:
+            self._schedule()
 
     def _schedule(self) -> None:
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_soon(self._end_of_turn)
+        """A turn is to end, and no end is on its way: whoever marks anything looks first, and calls this seldom."""
+        self._is_scheduled = True
+        self._loop.call_soon(self._end_of_turn)
 
     # -- stages -------------------------------------------------------------------------------------------------
 
@@ -211,11 +218,11 @@ class LoopScheduler:
         for channel in channels:
             channel.is_confirm_dirty = False
             try:
-                channel.emit_confirms(self.committed_epoch)
+                is_waiting = channel.emit_confirms(self.committed_epoch)
             except Exception as error:  # noqa: BLE001 - as above
                 self._report(error)
                 continue
-            if channel.has_waiting_confirms:
+            if is_waiting:
                 channel.is_confirm_dirty = True
                 self._waiting_channels.setdefault(self.committed_epoch + 1, []).append(channel)
         if self._completed:
@@ -244,7 +251,7 @@ class LoopScheduler:
         self.committed_epoch = epoch
         for waited in [each for each in self._waiting_channels if each <= epoch]:
             self._channels.extend(self._waiting_channels.pop(waited))
-        if self._channels:
+        if self._channels and not self._is_scheduled:
             self._schedule()
         while self._waiters and self._waiters[0][0] <= epoch:
             callback = self._waiters.popleft()[1]
@@ -264,7 +271,8 @@ class LoopScheduler:
         for channels in self._waiting_channels.values():
             self._channels.extend(channels)
         self._waiting_channels.clear()
-        self._schedule()
+        if not self._is_scheduled:
+            self._schedule()
 
     # -- lag ----------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,11 @@ collector = PythonCollector()
         # While it rests nothing goes by itself; then it is as it was before.
         "gc.enable()\nwith collector.resting(): assert not gc.isenabled()\nassert gc.isenabled()",
         "with collector.resting(): pass\nassert not gc.isenabled()",
+        # From a start to the stop it comes by more rarely.
+        "before = gc.get_threshold(); collector.settle(); collector.settle();"
+        "assert gc.get_threshold() == (5000, *before[1:]);"
+        "collector.let_go(); assert gc.get_threshold() == before",
+        "before = gc.get_threshold(); collector.let_go(); assert gc.get_threshold() == before",
     ],
 )
 def test_circles(steps: str) -> None:

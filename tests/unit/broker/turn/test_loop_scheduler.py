@@ -40,12 +40,9 @@ class Part:
         self.world.order.append(f"write{self.name}")
         self.on_flush()
 
-    @property
-    def has_waiting_confirms(self) -> bool:
-        return self.waits_for > self.world.scheduler.committed_epoch
-
-    def emit_confirms(self, committed_epoch: int) -> None:
+    def emit_confirms(self, committed_epoch: int) -> bool:
         self.world.order.append(f"confirm{self.name} {committed_epoch}")
+        return self.waits_for > committed_epoch
 
 
 def test_the_stages_have_their_order_whatever_was_marked_first():
