@@ -11,6 +11,8 @@ import fcntl
 import os
 from typing import IO
 
+from burrowmq.storage.files.filesystem import make_directory
+
 
 class DataDirectoryLocked(Exception):
     """Another node uses the data directory."""
@@ -30,7 +32,7 @@ class DataDirectory:
     def lock(self) -> None:
         """Make the directory if need be and take its lock. Raises DataDirectoryLocked, DataDirectoryUnusable."""
         try:
-            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            make_directory(self.path, 0o700)
             lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115 - held until unlock
         except OSError as error:
             raise self._unusable(error) from error

@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -345,6 +346,15 @@ class OsFile:
         self.close()
 
 
+def make_directory(path: str, mode: int) -> None:
+    """Make a directory and those above it; one that is there is left. Raises OSError: of a disk that fails, that error."""
+    try:
+        os.makedirs(path, mode=mode, exist_ok=True)
+    except FileExistsError:  # also where nobody can say what is there
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            raise
+
+
 def remove_tree(path: str, *, is_lenient: bool = False) -> None:
     """Remove a directory and what is in it; follows no link. Leniently: goes on after an error. Raises OSError."""
 
@@ -559,7 +569,7 @@ class OsFileSystem:
     def mkdir(self, path: str) -> None:
         """Create a directory and its parents."""
         with Naming("mkdir", path):
-            os.makedirs(path, mode=0o750, exist_ok=True)
+            make_directory(path, 0o750)
 
     def rmtree(self, path: str) -> None:
         """Remove a directory and what is in it."""

@@ -69,6 +69,25 @@ def test_a_directory_that_cannot_be_used_says_what_to_do(tmp_path):
         DataDirectory("").lock()
 
 
+def test_a_disk_that_cannot_say_what_is_there_is_not_taken_for_a_file_in_the_way(
+    tmp_path, monkeypatch
+):
+    """`os.makedirs` takes a directory of which it cannot be told that it is one for a file."""
+
+    def fails(path, **_: object):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", fails)
+        with pytest.raises(
+            DataDirectoryUnusable, match=r"Input/output error: .*; look at that disk"
+        ):
+            DataDirectory(str(tmp_path)).lock()
+    directory = DataDirectory(str(tmp_path))
+    directory.lock()
+    directory.unlock()
+
+
 def test_a_lock_that_the_disk_refuses_is_nobodys(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
