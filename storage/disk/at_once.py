@@ -90,11 +90,10 @@ class AtOnce:
 
     def _takes(self, commit: StagedCommit, now: float) -> bool:
         commands = commit.commands
-        writer = self._writer
         return (
             self._rests_until <= now < self._turn_ends
             and commit.size <= min(COMMIT_BYTES, self._left_bytes)
             and len(commands) <= COMMANDS
             and all(command.__class__ is Append for command in commands)
-            and not (writer.is_rescuing or writer.has_more_to_sync)
+            and not self._writer.has_more_to_sync
         )

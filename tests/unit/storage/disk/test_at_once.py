@@ -126,6 +126,14 @@ def test_what_waits_for_a_sync_has_the_usual_way(world: _Side) -> None:
     assert world.after_power_cut() == list(range(6))
 
 
+def test_a_sync_that_is_due_goes_first(world: _Side) -> None:
+    """Of acks in files of their own, of what was deleted: the commit's own files are not all that it is for."""
+    world.side.writer.is_sync_due = True
+    assert not world.apply(3)
+    assert not world.side.writer.is_sync_due
+    assert world.apply(4)
+
+
 def test_the_disk_thread_has_its_turn_in_time(world: _Side) -> None:
     world.now += TURN_S / 2
     assert world.apply(3)
