@@ -335,6 +335,11 @@ class StoreContext:
         if self.log is not None:
             self.log.write_noted()
 
+    def look_at_grown(self) -> None:
+        """Have small queues that have grown get files of their own, as each sync does. This syncs files."""
+        if self.log is not None:
+            self.log.look_at_grown()
+
     @property
     def is_log_full(self) -> bool:
         """Whether the commit log should begin its next generation, which a sync does."""

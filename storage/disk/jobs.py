@@ -210,7 +210,9 @@ class DiskJobs:
             except DiskFull as error:
                 wait_for_space(error)
             else:
-                return
+                break
+        # A sync would do so, and may be long in coming: until then a queue would be in memory, and twice on disk.
+        self._context.look_at_grown()
 
     def _write(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         writer = self._writer

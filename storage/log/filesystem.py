@@ -87,6 +87,10 @@ class LogFileSystem:
         """Write what the log has of the commits so far, so that it survives the process. Raises OSError."""
         self.groups.write_noted()
 
+    def look_at_grown(self) -> None:
+        """Let small queues that have grown move out, where no sync comes that does so."""
+        self._syncs.look_at_small()
+
     @property
     def is_full(self) -> bool:
         """Whether the next generation should begin, which a sync of all does."""

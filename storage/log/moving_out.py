@@ -1,8 +1,8 @@
 """A small queue gets files of its own.
 
-State: none. Called by `storage.log.syncs` after a commit and by `storage.log.mount` when there is to be no log, on the
-disk thread. Invariants: the log says so only after files and names are durable; until then the queue is a small one,
-and what is on the disk of it is made again by the next attempt and removed by the next start.
+State: none. Called by `storage.log.syncs` after a commit, synced or not, and by `storage.log.mount` when there is to be
+no log, on the disk thread. Invariants: the log says so only after files and names are durable; until then the queue is
+a small one, and what is on the disk of it is made again by the next attempt and removed by the next start.
 """
 
 from __future__ import annotations

@@ -335,3 +335,30 @@ def test_a_commit_whose_log_fails_is_synced_all_the_same(seed: int) -> None:
     found = DiskSide(side.filesystem.cut(random.Random(seed)), has_log=True, log_queue_limit=200)
     found.take_up()
     assert found.read() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("confirm", ["fsync", "written"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_queue_that_grows_while_nobody_waits_has_files_of_its_own_soon(
+    confirm: str, seed: int
+) -> None:
+    """In memory it would be copied with each commit, and written to the log beside its files."""
+    side = DiskSide(has_log=True, confirm=confirm)
+    side.open()
+    disk = side.filesystem
+
+    for first in range(0, 200, 10):
+        side.commit(Append(1, first, list(messages(first, 10, 400)), None), sync=False)
+    assert len(side.paths(".qs")) == 1
+    syncs = disk.counters.calls["fdatasync"]
+    for first in range(200, 400, 10):
+        side.commit(Append(1, first, list(messages(first, 10, 400)), None), sync=False)
+    assert disk.counters.calls["fdatasync"] == syncs, "nobody waits"
+    assert side.read() == list(range(400))
+    side.append(400, 1)
+    again = DiskSide(disk.cut(random.Random(seed)), has_log=True, confirm=confirm)
+    again.take_up()
+    found = again.read()
+    assert found == list(range(len(found)))
+    if confirm == "fsync":
+        assert len(found) == 401
