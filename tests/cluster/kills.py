@@ -1,10 +1,13 @@
-"""Servers and front-ends killed in turn under a publisher and a consumer: `python -m tests.cluster.kills [--cycles 20] [--seed 1]`.
+"""Servers and front-ends killed in turn under a publisher and a consumer: `python -m tests.cluster.kills [--cycles 20] [--seed 1] [--kinds kill,...]`.
 
 Two front-ends on three servers. The publisher numbers its messages and waits for each confirm; when its connection
 breaks, what became of the message is not known, and it goes on with the next at the other front-end. The consumer
 acknowledges what it has seen, and goes to the other front-end when its own dies. At the end the queue is emptied.
 Lost: confirmed and never seen. Invented: seen and never published. Reordered: seen for the first time, not marked as
 redelivered, behind a later one. Again: seen again more than 1 s after its acknowledgement was sent.
+
+Kinds: kill (a server or a front-end, -9), suspend (one server stops for up to 10 s, as if it were cut off, and comes back
+with what it knew), minority (two of the three do: no confirm may come meanwhile).
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pika
 from pika.exceptions import AMQPError
 
-from bench.nats_servers import NatsCluster
+from bench.nats_servers import NatsCluster, NatsServer
 from tests.support.broker_process import BrokerProcess
 
 QUEUE = "kills"
@@ -30,6 +34,7 @@ ARGUMENTS = {"x-queue-type": "quorum"}
 IDLE_S = 15.0
 """After so long without a message the queue counts as empty: longer than servers wait for an acknowledgement."""
 BROKEN = (AMQPError, OSError)
+KINDS = ("kill", "suspend", "minority")
 
 
 @dataclass
@@ -41,6 +46,8 @@ class Tally:
     seen: dict[int, float] = field(default_factory=dict)  # and when it was acknowledged last
     newest: int = -1
     again: int = 0
+    minority: int = 0
+    """Confirms that have come while two of the three servers were suspended."""
     reordered: int = 0
     kills: dict[str, int] = field(default_factory=dict)
 
@@ -64,14 +71,15 @@ class Tally:
     def __str__(self) -> str:
         return (
             f"{len(self.confirmed)} confirmed, {len(self.seen)} seen: {self.lost} lost, {self.invented} invented,"
-            f" {self.reordered} reordered, {self.again} again; killed {self.kills}"
+            f" {self.reordered} reordered, {self.again} again, {self.minority} from a minority; {self.kills}"
         )
 
 
 class Scene:
     """The processes, and the two clients."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, kinds: Sequence[str]) -> None:
+        self._kinds = kinds
         self.tally = Tally()
         self.cluster = NatsCluster(directory / "nats")
         urls = ",".join(each.url for each in self.cluster.servers)
@@ -148,7 +156,7 @@ class Scene:
         try:
             for _ in range(cycles):
                 time.sleep(chance.uniform(1.0, 4.0))
-                self._kill(chance)
+                self._disturb(chance)
                 print(self.tally, file=sys.stderr, flush=True)
             time.sleep(3.0)
         finally:
@@ -156,6 +164,31 @@ class Scene:
             for each in clients:
                 each.join()
         return self.tally
+
+    def _disturb(self, chance: random.Random) -> None:
+        kind = self._kinds[0] if len(self._kinds) == 1 else chance.choice(self._kinds)
+        if kind == "suspend":
+            self._pause(chance.sample(self.cluster.servers, 1), chance.uniform(1.0, 10.0))
+            self._count("server suspended")
+        elif kind == "minority":
+            two = chance.sample(self.cluster.servers, 2)
+            self.tally.minority += self._pause(two, chance.uniform(3.0, 10.0))
+            self._count("two servers suspended")
+        else:
+            self._kill(chance)
+
+    def _pause(self, servers: list[NatsServer], seconds: float) -> int:
+        """Suspend them; gives how many confirms have come from a second after that on, until they are resumed."""
+        for server in servers:
+            server.pause()
+        time.sleep(min(1.0, seconds))
+        before = len(self.tally.confirmed)
+        time.sleep(max(0.0, seconds - 1.0))
+        found = len(self.tally.confirmed) - before
+        for server in servers:
+            server.resume()
+        time.sleep(4.0)  # they have to catch up before others go
+        return found
 
     def _kill(self, chance: random.Random) -> None:
         if chance.random() < 0.5:
@@ -176,9 +209,9 @@ class Scene:
         self.tally.kills[kind] = self.tally.kills.get(kind, 0) + 1
 
 
-def run(directory: Path, cycles: int, seed: int) -> Tally:
-    """That many kills."""
-    scene = Scene(directory)
+def run(directory: Path, cycles: int, seed: int, kinds: Sequence[str] = KINDS[:1]) -> Tally:
+    """That many disturbances."""
+    scene = Scene(directory, kinds)
     try:
         scene.start()
         return scene.run(cycles, random.Random(seed))
@@ -190,11 +223,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.kills", description=__doc__)
     parser.add_argument("--cycles", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", default="kill", help=f"of {', '.join(KINDS)}")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="burrowmq-kills-") as directory:
-        found = run(Path(directory), options.cycles, options.seed)
+        found = run(Path(directory), options.cycles, options.seed, options.kinds.split(","))
     print(found)
-    return 1 if found.lost or found.invented else 0
+    return 1 if found.lost or found.invented or found.minority else 0
 
 
 if __name__ == "__main__":
