@@ -347,7 +347,7 @@ class OsFile:
 
 
 def make_directory(path: str, mode: int) -> None:
-    """Make a directory and those above it; one that is there is left. Raises OSError: of a disk that fails, that error."""
+    """Make a directory and those above it; one that is there is left. Raises OSError: a failing disk's, as it is."""
     try:
         os.makedirs(path, mode=mode, exist_ok=True)
     except FileExistsError:  # also where nobody can say what is there
