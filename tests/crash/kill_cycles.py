@@ -43,7 +43,7 @@ class Scenario:
     mode: str
     fan_out: int
     sizes: tuple[int, ...]
-    disturbance: str  # steady | roll-over | compaction | declare | conversion
+    disturbance: str  # steady | alone | roll-over | compaction | declare | conversion
     version: int = (
         2  # of the queues; under conversion the one that the first policy asks for is the other
     )
@@ -85,9 +85,11 @@ CONVERSIONS = (
 )
 
 
-# The same with a commit log: queues that stay in it, that move out, that are converted there.
-WITH_LOG = tuple(
-    replace(scenario, has_log=True) for scenario in (*SCENARIOS[:5], *CONVERSIONS, *SCENARIOS[5:10])
+# The same with a commit log: queues that stay in it, that move out, that are converted there; and a publisher that waits
+# for each confirm and has nobody beside it, whose commits the loop writes itself.
+WITH_LOG = (
+    *(replace(one, has_log=True) for one in (*SCENARIOS[:5], *CONVERSIONS, *SCENARIOS[5:10])),
+    Scenario("fsync", "lazy", 1, SMALL, "alone", has_log=True),
 )
 
 
@@ -190,8 +192,11 @@ class Cycle:
     def _load_and_kill(self) -> list[str]:
         port = self.node.amqp_port
         window = 20 if max(self.scenario.sizes) > 100_000 else 300
+        numbers = (1, 2)
+        if self.scenario.disturbance == "alone":
+            window, numbers = 1, (1,)
         self.publishers = [
-            Publisher(port, number, "crash", self.scenario.sizes, window) for number in (1, 2)
+            Publisher(port, number, "crash", self.scenario.sizes, window) for number in numbers
         ]
         clients = [*self.publishers, *self.disturbers()]
         for client in clients:
@@ -264,8 +269,8 @@ def run(
     report = Report()
     for number in range(cycles):
         scenario = scenarios[number % len(scenarios)]
-        large = max(scenario.sizes) > 100_000
-        wanted = max(messages // 25, 100) if large else messages
+        is_slow = max(scenario.sizes) > 100_000 or scenario.disturbance == "alone"
+        wanted = max(messages // 25, 100) if is_slow else messages
         place = directory / f"cycle{number}"
         cycle = make(place, scenario, wanted, seed + number)
         wrong_before, told = report.wrong, len(report.problems)
