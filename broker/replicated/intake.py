@@ -149,11 +149,11 @@ class Intake:
         """Wait for one message."""
         self._getters.append(getter)
 
-    def serve_getters(self, origin: Origin) -> None:
-        """Give those who wait what is here."""
+    def serve_getters(self, origin: Origin, head: Callable[[], Shelf | None]) -> None:
+        """Give those who wait what is here, and has not expired: `head` sees to that."""
         getters = self._getters
-        while getters and self._shelf.count:
-            run = self._shelf.take(1, 1)
+        while getters and (shelf := head()) is not None:
+            run = shelf.take(1, 1)
             assert run is not None, "there is one"
             self.is_unanswered = False
             getters.popleft()(origin, run)

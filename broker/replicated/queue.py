@@ -288,7 +288,7 @@ class ReplicatedQueue:
         if self.is_deleted:
             return
         self._bury_beyond_limit()
-        self._intake.serve_getters(self._origin)
+        self._intake.serve_getters(self._origin, self._head)
         if self.consumers.leavers:
             self.consumers.hand_over()
         self._dealing.serve()
@@ -388,7 +388,7 @@ class ReplicatedQueue:
     def get(self, getter: Getter) -> None:
         """Take one message for basic.get; answers in a later turn."""
         self._intake.get(getter)
-        self._intake.serve_getters(self._origin)
+        self._intake.serve_getters(self._origin, self._head)
         self._changed()
 
     def add_consumer(self, consumer: Consumer) -> None:

@@ -477,6 +477,24 @@ def test_what_a_consumer_has_no_credit_for_expires_and_what_it_has_does_not(
     assert not bench.stream().messages
 
 
+def test_nobody_gets_what_has_expired(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    dead = bench.queue("dead")
+    queue = bench.declared(client, **DEAD, **{"x-message-ttl": 1_000})
+    publish(client, b"1", b"2")
+    bench.settle(0.9)
+    client.read()
+    bench.link.lose()
+    bench.settle(1)  # both are due, and nobody can look
+    publish(client, b"3")
+    bench.link.open()
+    found = asked(bench, client, spec.Basic.Get(queue="q"), spec.Basic.Get(queue="q"))
+    got = [method for method in found if method.NAME != "Basic.Ack"]
+    assert [method.NAME for method in got] == ["Basic.GetOk", "Basic.GetEmpty"]
+    assert list(bench.stream().messages) == [3]
+    assert (queue.unacked_count, dead.ready_count) == (1, 2)
+
+
 def test_what_was_pulled_ahead_expires_too(bench: ClusterBench) -> None:
     client = publisher(bench)
     queue = bench.declared(client, **{"x-message-ttl": 2_000})
