@@ -45,10 +45,11 @@ async def publish(
     node: RunningNode, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
 ) -> bool:
     """Route one message; whether a queue has taken it, when that is known. Raises: AmqpError, ApiError."""
+    past = node.vhosts[vhost].past  # which may be gone when they have answered
     outcomes = hand_in(node, vhost, exchange, key, properties, body)
     taken = [await commands.commit.taken(each) for each in outcomes]
     if all(taken):
-        node.vhosts[vhost].past.confirm += 1
+        past.confirm += 1
         node.metrics.messages_confirmed += 1
     return any(taken)
 

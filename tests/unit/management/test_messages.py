@@ -82,6 +82,22 @@ def test_what_a_queue_elsewhere_says_is_waited_for(
     assert bench.node.metrics.messages_confirmed - before == (not is_full)
 
 
+def test_a_virtual_host_may_go_while_a_queue_elsewhere_is_waited_for(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere, vhosts = AnswersLater(is_full=False), bench.node.vhosts
+    owner = vhosts["/"]
+    monkeypatch.setattr(
+        type(owner.queues["lazy"]), "publish", lambda _, *given: elsewhere.publish(*given)
+    )
+    given = bench.node, "/", "", "lazy", {}, b""
+    publishing = bench.loop.create_task(messages.publish(*given))
+    bench.loop.call_soon(vhosts.pop, "/")
+    routed = bench.loop.run_until_complete(publishing)
+    vhosts["/"] = owner
+    assert routed
+
+
 def test_one_queue_of_two_is_enough(bench: NodeBench) -> None:
     fill(bench, b"1", **{"x-max-length": 1, "x-overflow": "reject-publish"})
     for name in ("q", "lazy"):
