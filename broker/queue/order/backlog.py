@@ -123,6 +123,16 @@ class Backlog:
         return self.disk.first if self.disk.count else self.next_seq
 
     @property
+    def undelivered_seq(self) -> int:
+        """The id below which everything was delivered once, by this process or one before it. O(messages given back).
+
+        Of a start batch that holds both kinds the fresh ones lie among what was given back.
+        """
+        fresh = [entry[0] for entry in self.requeued.heap if not entry[4]]
+        fresh += [first for first, _, is_again in self.requeued.parked if not is_again]
+        return min(fresh) if fresh else max(self.fresh_seq, self.redelivered_below)
+
+    @property
     def is_start_batch_left(self) -> bool:
         """Whether something of a start batch is still at the head, as it was loaded."""
         heap = self.requeued.heap

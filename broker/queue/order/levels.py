@@ -152,7 +152,7 @@ class Levels(tuple[Backlog, ...]):
         """Tell the store below which id everything was handed out once, by this process or one before it."""
         for level in self:
             if level.has_log:
-                level.log.set_delivered(max(level.fresh_seq, level.redelivered_below))
+                level.log.set_delivered(level.undelivered_seq)
 
     def delete(self) -> None:
         """The queue ends: no message stays, neither in the store nor here."""

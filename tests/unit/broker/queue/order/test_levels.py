@@ -80,6 +80,21 @@ def test_what_counted_as_delivered_at_the_start_does_so_at_the_next():
     assert log.next_deliver_seq == 5, "nobody has looked since"
 
 
+def test_what_was_never_delivered_stays_so_where_the_store_gave_both_kinds_back_together():
+    world = World()
+    log = world.log(1)
+    for seq in range(2, 6):
+        log.entries[seq] = (message(b"four", persistent=True), 0)
+    log.end_seq = 6
+    log.recovered = RecoveredQueue(
+        QueueNames("/", "q"), first_seq=2, next_seq=6, next_deliver_seq=5, count=4, bytes=16
+    )
+    world.levels[1].recover(log)
+    world.levels[1].load(10, 100)
+    world.levels.note_delivered()
+    assert log.next_deliver_seq == 5, "the last one is fresh"
+
+
 def test_only_what_was_ever_in_the_store_is_converted_and_noted():
     world = World()
     world.fill(1, 2, room=9)
