@@ -3,7 +3,8 @@
 State: the two last samples of each object that has anything to count, by a key (`*_key` below), each with the time
 since when it has been the same; one for both of those that rest, until something happens to them; and the `History` of
 those whose past is kept. `management.sampling` adds a round of samples every `collect_statistics_interval`; a reader
-gets the slope between the two. What is no longer sampled is forgotten. Invariant: memory is two small arrays a key
+gets the slope between the two. What is not sampled any more is forgotten at the end of the round: with
+many queues deleted that is memory to give back. Invariant: memory is two small arrays a key
 (about 300 bytes), and one of keys a connection (`still`). Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
 """
 
@@ -114,8 +115,11 @@ class Rates:
         return None if found is None else tuple(found[1])
 
     def end(self) -> None:
-        """The round is complete; an object that was not in it is forgotten with the next one."""
-        self._previous, self._current, self._pending = self._current, self._pending, {}
+        """The round is complete; what was in the last one and is not in this is forgotten."""
+        before = self._current
+        if not before.keys() <= self._pending.keys():
+            before = {key: before[key] for key in self._pending if key in before}
+        self._previous, self._current, self._pending = before, self._pending, {}
         self._times_ms = (self._times_ms[0], self._times_ms[0], self._times_ms[1])
         self.derived.clear()
 
