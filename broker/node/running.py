@@ -169,8 +169,8 @@ class RunningNode:
 
     @property
     def is_quiet(self) -> bool:
-        """See there."""
-        return self.scheduler.is_quiet
+        """See there. Once turns have ended, the store's end takes what is staged, on another thread: no pass does."""
+        return not self.scheduler.is_stopped and self.scheduler.is_quiet
 
     @property
     def lone_waiter(self) -> int:

@@ -101,6 +101,11 @@ class LoopScheduler:
             timer.cancel()
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` was called: no turn comes any more."""
+        return self._is_stopped
+
+    @property
     def is_quiet(self) -> bool:
         """Whether no turn is to come of what was marked so far."""
         return self._is_stopped or not self._is_scheduled

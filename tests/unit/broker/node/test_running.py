@@ -55,6 +55,16 @@ def test_stopping_closes_connections_with_320(tmp_path):
     ]
 
 
+def test_a_commit_that_collects_is_no_passs_any_more_once_turns_have_ended(tmp_path):
+    async def step(node: RunningNode) -> None:
+        assert node.is_quiet
+        node.scheduler.stop()
+        assert not node.is_quiet
+        assert node.scheduler.is_quiet
+
+    with_running(config(tmp_path), step)
+
+
 def test_the_backlog_pauses_publishers_and_a_queue_that_caught_up_resumes_its_own(tmp_path):
     async def step(node: RunningNode) -> None:
         paused: list[str] = []
