@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Final
 
 from burrowmq.records import dataclass
-from burrowmq.storage.disk.elision import ControlCommand, LeftToWrite
+from burrowmq.storage.disk.elision import ControlCommand, LeftToWrite, QueueChanges
 from burrowmq.storage.loop.staged_commit import (
     Delete,
     DeleteVhost,
@@ -47,25 +47,57 @@ _ENDS: Final = (Delete, DeleteVhost)
 
 def order_of(left: LeftToWrite, queues: Mapping[int, QueueDisk], commit: StagedCommit) -> Order:
     """Give the order of what is left of a commit; `queues` are open. Takes out of it what is not to be done at all."""
-    _leave_out_never_made(left, queues)
+    never_made = _leave_out_never_made(left, queues)
     early = _redeclared(left, queues)
     if commit.is_moving:
-        order = _deleted_last(left, early, queues, {target for _, target in commit.moves})
+        targets = {target for _, target in commit.moves}
+        if left.ended and any(isinstance(one, Delete) for one in early):
+            _keep_until_defined(left, never_made, queues, targets)
+        order = _deleted_last(left, early, queues, targets)
         if order is not None:
             return order
     return Order(before=early, after=_others(left, early))
 
 
-def _leave_out_never_made(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> None:
-    """Drop the commands for queues that the commit both makes and deletes: nothing of them is on disk, or will be.
+def _leave_out_never_made(
+    left: LeftToWrite, queues: Mapping[int, QueueDisk]
+) -> list[ControlCommand]:
+    """Drop, and give, the commands for queues that the commit both makes and deletes: nothing of them will be on disk.
 
     Such a deletion behind the messages would take the directory of the queue that was declared in its place.
     """
     made = {one.queue_id for one in left.control if isinstance(one, Open)} - queues.keys()
+    if made:
+        made &= {one.queue_id for one in left.control if isinstance(one, Delete)}
     if not made:
-        return
-    made &= {one.queue_id for one in left.control if isinstance(one, Delete)}
+        return []
+    dropped = [one for one in left.control if one.queue_id in made]
     left.control = [one for one in left.control if one.queue_id not in made]
+    return dropped
+
+
+def _keep_until_defined(
+    left: LeftToWrite,
+    never_made: Collection[ControlCommand],
+    queues: Mapping[int, QueueDisk],
+    targets: Collection[tuple[str, str]],
+) -> None:
+    """Have what was moved to queues that end in this commit written all the same, and those that it makes made.
+
+    Not where the name is used again, or the vhost goes: then nothing of the old one is found in it.
+    """
+    names = {queue_id: queues[queue_id].names for queue_id in left.ended if queue_id in queues}
+    names |= {one.queue_id: one.names for one in never_made if isinstance(one, Open)}
+    again = {one.names[:2] for one in left.control if isinstance(one, Open)}
+    gone = {one.vhost for one in left.control if isinstance(one, DeleteVhost)}
+    kept = {
+        queue_id
+        for queue_id, one in names.items()
+        if one[:2] in targets and one[:2] not in again and one.vhost not in gone
+    }
+    for queue_id in kept & left.ended.keys():
+        left.queues[queue_id] = QueueChanges(left.ended[queue_id].runs)
+    left.control = [*left.control, *(one for one in never_made if one.queue_id in kept)]
 
 
 def _others(left: LeftToWrite, early: Collection[ControlCommand]) -> list[ControlCommand]:

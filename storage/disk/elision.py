@@ -1,7 +1,7 @@
 """What is left to write of a commit: messages that were acked in the same commit are left out, runs are merged.
 
 A message whose ack is in the same commit is not written at all. Runs of one queue that follow each other become one.
-For a queue that the commit deletes nothing is written. State: none besides the `LeftToWrite` of one commit. Called by
+For a queue that the commit deletes nothing is written, unless `storage.disk.deletions` says so. State: none besides the `LeftToWrite` of one commit. Called by
 the writer on the disk thread. Invariants: what remains of a queue keeps its order; lists that the loop staged are not
 changed.
 """
@@ -134,10 +134,14 @@ class _Joined(list[StoredMessage]):
 
 @dataclass(slots=True)
 class LeftToWrite:
-    """What is left of a commit: the commands that open and delete, in order, and the changes of each queue."""
+    """What is left of a commit: the commands that open and delete, in order, and the changes of each queue.
+
+    `ended`: what it had for queues that it deletes, which is not to be written.
+    """
 
     control: list[ControlCommand] = field(default_factory=list)
     queues: dict[int, QueueChanges] = field(default_factory=dict)
+    ended: dict[int, QueueChanges] = field(default_factory=dict)
 
 
 def left_to_write(commit: StagedCommit) -> LeftToWrite:
@@ -157,6 +161,8 @@ def left_to_write(commit: StagedCommit) -> LeftToWrite:
                 changes.ack_seqs(command.seqs)
             continue
         if isinstance(command, Delete):
-            queues.pop(command.queue_id, None)
+            changes = queues.pop(command.queue_id, None)
+            if changes is not None:
+                left.ended[command.queue_id] = changes
         left.control.append(command)
     return left

@@ -289,3 +289,50 @@ def test_a_queue_of_dead_letters_that_one_commit_makes_deletes_and_declares_agai
         assert after.read(3) == [0, 1]
     else:
         assert len(after.paths(".qi")) == 1
+
+
+def both_end(*, is_made: bool) -> tuple[DiskSide, StagedCommit]:
+    """A queue is declared again, and that of its dead letters ends, with which it may have begun."""
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    commit = dead_letters(2, Delete(2), Open(3, Q, True), first_seq=0)
+    if is_made:
+        commit.commands.insert(0, Open(2, QueueNames("/", "dead"), True))
+    else:
+        side.open(2, "dead")
+    return side, commit
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_what_a_queue_gave_away_is_durable_before_its_end_also_where_it_ends_in_the_other_one(
+    is_made: bool,
+) -> None:
+    """The definitions say later that the queue of dead letters is gone."""
+    side, commit = both_end(is_made=is_made)
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    with pytest.raises(Exception, match="EIO"):
+        side.jobs.apply(commit, side.no_room)
+    after = DiskSide(side.filesystem.cut(random.Random(1)))
+    after.take_up(2, "dead")
+    assert after.read(2) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_queue_of_dead_letters_that_ends_is_gone_with_them(is_made: bool) -> None:
+    side, commit = both_end(is_made=is_made)
+    commit.commands.append(Append(3, 0, messages(9, 1), None))
+    side.jobs.apply(commit, side.no_room)
+    assert side.writer.queues().keys() == {3}
+    after = DiskSide(side.filesystem.cut(random.Random(1)))
+    assert [one[:2] for one in after.report.queues] == [Q[:2]]
+
+
+def test_a_queue_of_dead_letters_that_ends_with_its_vhost_gets_none_of_another_vhosts() -> None:
+    side = four_queues()
+    side.open(7, "dead", vhost="v")
+    commit = dead_letters(7, Delete(7), Delete(5), DeleteVhost(0, "v"), Open(6, Q, True))
+    commit.moves = {(Q[:2], ("v", "dead"))}
+    side.jobs.apply(commit, side.no_room)
+    assert side.writer.queues().keys() == {2, 3, 6}
+    assert not side.context.has_vhost("v")
