@@ -135,17 +135,23 @@ def _book(
     ways: Ways,
     tickets: list[Ticketed] | None,
 ) -> None:
-    """The confirms of so many messages, of which the queues refused some."""
+    """The confirms of so many messages, of which the queues refused some.
+
+    Those that no queue has to keep wait for a commit as well while it changes what routes go by: were it lost, a queue
+    that is being deleted would be there again, and without them.
+    """
     confirms = channel.confirms
     assert confirms is not None, "the caller has looked"
     session = channel.session
     session.metrics.messages_received_confirm += count
-    epoch = 0
+    epoch = channel.vhost.rows.durable_epoch
     if pending:
         session.engine.require_sync(count)
         epoch = session.engine.epoch
         if session.settled:
             session.demand_acks()
+    elif epoch <= session.scheduler.committed_epoch:
+        epoch = 0
     if tickets:
         _book_held(channel, tickets, count, epoch, ways, refused or ())
     elif refused:

@@ -77,6 +77,9 @@ class Scheduler(Clock, Protocol):
     connection. Marking twice in a turn is harmless; marking costs one attribute test when already marked.
     """
 
+    committed_epoch: int
+    """The last commit that is known to be durable."""
+
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the loop after `delay_s` seconds."""
         ...

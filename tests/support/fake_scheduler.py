@@ -25,6 +25,7 @@ class FakeScheduler:
 
     def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:
         self.now_ms = wall_ms
+        self.committed_epoch = 0
         self.wall_shift_ms = 0
         self.queues: list[Pumpable] = []
         self.channels: list[Confirming] = []

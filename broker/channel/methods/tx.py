@@ -51,7 +51,7 @@ def commit(channel: Channel, method: Any) -> None:
     found = [ticket for ticket, _ in tickets]
     if outcome & REFUSED or any(ticket.is_done and ticket.refused for ticket in found):
         raise PreconditionFailed("partial tx completion")
-    is_staged = bool(outcome & PENDING or (transaction.publishes and channel.session.settled))
+    is_staged = bool(outcome & PENDING or (transaction.publishes and _has_to_wait(channel)))
     if is_staged:
         channel.session.demand_acks()
     waiting = [ticket for ticket in found if not ticket.is_done]
@@ -59,6 +59,13 @@ def commit(channel: Channel, method: Any) -> None:
         _answer_when_durable(channel, transaction, waiting, is_staged=is_staged)
     else:
         channel.reply(Tx.CommitOk())
+
+
+def _has_to_wait(channel: Channel) -> bool:
+    """Whether acks are due with what was published, or what its routes went by is not durable yet."""
+    session = channel.session
+    is_defined = channel.vhost.rows.durable_epoch <= session.scheduler.committed_epoch
+    return bool(session.settled) or not is_defined
 
 
 def _answer_when_durable(

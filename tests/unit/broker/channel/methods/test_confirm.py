@@ -8,7 +8,7 @@ from pika import BasicProperties, spec
 from burrowmq.broker.channel.channel import SETTLED_MAX
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
-from tests.support.wire_client import publish_bytes
+from tests.support.wire_client import method_bytes, publish_bytes
 
 
 def test_sequence_numbers_begin_with_select_and_go_on_after_a_second_one():
@@ -184,3 +184,46 @@ def test_a_nack_on_a_channel_that_has_failed_tells_nobody():
     client.send(publish_bytes(2, "", "b", b"x", properties=PERSISTENT))
     bench.run()
     assert end_refused(bench, client, [source]) == ["Basic.Nack"]
+
+
+def commit(bench: BrokerBench) -> None:
+    """What was staged so far is durable."""
+    bench.engine.require_sync()
+    bench.engine.hand_over()
+    bench.commit()
+
+
+def test_what_goes_nowhere_since_a_queue_is_being_deleted_is_confirmed_with_the_deletion():
+    """Were the deletion lost with the power, the queue would be there, and a message that was confirmed would not."""
+    bench = BrokerBench()
+    client, other = bench.connect(1), bench.connect(1)
+    for name in ("a", "b"):
+        bench.queue(name, durable=True)
+    client.call(1, spec.Confirm.Select())
+    commit(bench)
+    publish(client, "nobody")
+    assert client.names() == ["Basic.Ack"]
+    other.send(method_bytes(1, spec.Queue.Delete(queue="a")))
+    bench.engine.hand_over()
+    publish(client, "a")
+    assert client.names() == []
+    publish(client, "b")
+    bench.commit()
+    assert (client.names(), other.names()) == (["Basic.Ack"], ["Queue.DeleteOk"])
+    commit(bench)
+    assert client.names() == ["Basic.Ack"]
+
+
+def test_a_transaction_waits_for_what_its_routes_went_by():
+    bench = BrokerBench()
+    client, other = bench.connect(1), bench.connect(1)
+    bench.queue("a", durable=True)
+    client.call(1, spec.Tx.Select())
+    commit(bench)
+    publish(client, "a")
+    other.send(method_bytes(1, spec.Queue.Delete(queue="a")))
+    client.send(method_bytes(1, spec.Tx.Commit()))
+    assert client.names() == []
+    bench.commit()
+    bench.commit()
+    assert client.names() == ["Tx.CommitOk"]
