@@ -1,9 +1,9 @@
 """What is left to write of a commit: messages that were acked in the same commit are left out, runs are merged.
 
 A message whose ack is in the same commit is not written at all. Runs of one queue that follow each other become one.
-For a queue that the commit deletes nothing is written, unless `storage.disk.deletions` says so. State: none besides the `LeftToWrite` of one commit. Called by
-the writer on the disk thread. Invariants: what remains of a queue keeps its order; lists that the loop staged are not
-changed.
+For a queue that the commit deletes nothing is written, unless `storage.disk.deletions` says so. State: none besides the
+`LeftToWrite` of one commit. Called by the writer on the disk thread. Invariants: what remains of a queue keeps its
+order; lists that the loop staged are not changed.
 """
 
 from __future__ import annotations

@@ -427,8 +427,17 @@ class Run:
             raise Violation("a stop was not clean")
         if is_clean:
             self.model.stopped(self.machine.starts)
-        self.has_stopped = is_clean and not (was_faulty or had_old_pages or self.plan.has_damage)
+        is_suspect = was_faulty or had_old_pages or self._is_miscounted()
+        self.has_stopped = is_clean and not (is_suspect or self.plan.has_damage)
         return is_power
+
+    def _is_miscounted(self) -> bool:
+        """Whether this process has met what a sync that failed in one before has cost: the next start counts again."""
+        if not self.machine.has_failed:
+            return False
+        names = [name for name, _ in self.machine.observer.events]
+        start = max(at for at, name in enumerate(names) if name == "recovery_finished")
+        return "index_unreadable" in names[start:]
 
     def was_clean(self) -> bool:
         """Whether the last start has found a clean stop."""
