@@ -316,8 +316,15 @@ def depth_of(stream: Document, consumer: Document) -> Depth:
     return Depth(count, size, first, _number(acknowledged, "stream_seq"), fresh, is_pulled)
 
 
+UNHEARD_MS: Final = 5_000
+"""A replica from which its leader has heard nothing for so long is not online: it is asked once a second."""
+
+
 def members_of(stream: Document) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """(leader, all who keep the stream, those of them that the leader hears); "" for the leader while there is none."""
+    """(leader, all who keep the stream, those of them that the leader hears); "" for the leader while there is none.
+
+    `offline` is no help: nats-server 2.15 does not say it of a server that was killed, or does not answer.
+    """
     found = stream.get("cluster")
     if not isinstance(found, dict):
         return "", (), ()
@@ -325,8 +332,12 @@ def members_of(stream: Document) -> tuple[str, tuple[str, ...], tuple[str, ...]]
     others = [each for each in found.get("replicas") or () if isinstance(each, dict)]
     mine = {leader} - {""}
     members = mine | {str(each.get("name")) for each in others}
-    online = mine | {str(each.get("name")) for each in others if each.get("offline") is not True}
+    online = mine | {str(each.get("name")) for each in others if _is_heard(each)}
     return leader, tuple(sorted(members)), tuple(sorted(online))
+
+
+def _is_heard(replica: Document) -> bool:
+    return replica.get("offline") is not True and _number(replica, "active") < UNHEARD_MS * MS
 
 
 # -- publishing -------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.nats_servers import CannotBuild, NatsCluster, program
+from tests.support.front_ends import Nodes
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,3 +41,10 @@ def cluster(nats_server: Path, tmp_path: Path) -> Iterator[NatsCluster]:
         yield found
     finally:
         found.stop()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, cluster: NatsCluster) -> Iterator[Nodes]:
+    found = Nodes(tmp_path / "nodes", cluster)
+    yield found
+    found.close()

@@ -179,6 +179,16 @@ def test_when_a_message_was_stored_is_said_in_milliseconds() -> None:
             {"leader": "b", "replicas": [{"name": "c", "offline": True}, {"name": "a"}]},
             ("b", ("a", "b", "c"), ("a", "b")),
         ),
+        (  # what nats-server 2.15 says of one that is suspended, or was killed
+            {
+                "leader": "b",
+                "replicas": [
+                    {"name": "a", "current": True, "active": 4_999_999_999},
+                    {"name": "c", "current": True, "active": 5_000_000_000},
+                ],
+            },
+            ("b", ("a", "b", "c"), ("a", "b")),
+        ),
         ({"replicas": [{"name": "c"}, "nonsense"]}, ("", ("c",), ("c",))),
         ({"leader": "a", "replicas": None}, ("a", ("a",), ("a",))),
         (None, ("", (), ())),

@@ -1,0 +1,85 @@
+"""Front-ends of one cluster as processes, and what pika does with them.
+
+Used by `tests.cluster`. State: the processes and connections, which `close` ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ChannelClosedByBroker
+
+from bench.nats_servers import NatsCluster
+from tests.support.broker_process import BrokerProcess
+from tests.support.patience import patient
+
+QUORUM = {"x-queue-type": "quorum"}
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+
+
+class Nodes:
+    """Front-ends of one cluster."""
+
+    def __init__(self, directory: Path, cluster: NatsCluster) -> None:
+        self.cluster = cluster
+        self._directory = directory
+        self._connections: list[pika.BlockingConnection] = []
+        self.processes: list[BrokerProcess] = []
+
+    def start(self, name: str = "one") -> BrokerProcess:
+        urls = ",".join(server.url for server in self.cluster.servers)
+        process = BrokerProcess(self._directory / name, settings={"cluster.urls": urls})
+        self.processes.append(process)
+        process.start()
+        return process
+
+    def channel(self, process: BrokerProcess) -> BlockingChannel:
+        connection = pika.BlockingConnection(pika.URLParameters(process.url))
+        self._connections.append(connection)
+        return connection.channel()
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+        for connection in self._connections:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+
+def declare(channel: BlockingChannel, name: str, **arguments: Any) -> int:
+    """Declare it, as soon as the servers have elected who makes streams; gives how many messages it has."""
+    deadline = time.monotonic() + patient(60)
+    while True:
+        try:
+            found = channel.queue_declare(name, durable=True, arguments=QUORUM | arguments)
+        except ChannelClosedByBroker as refused:
+            if refused.reply_code != 404 or time.monotonic() > deadline:
+                raise
+            channel = channel.connection.channel()
+        else:
+            return int(found.method.message_count)
+
+
+def publish(channel: BlockingChannel, name: str, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        channel.basic_publish("", name, b"%d" % number, PERSISTENT)
+
+
+def take(channel: BlockingChannel, name: str, count: int) -> list[tuple[Any, Any, bytes]]:
+    """So many deliveries, unacknowledged."""
+    found: list[tuple[Any, Any, bytes]] = []
+    for method, properties, body in channel.consume(name, inactivity_timeout=patient(30)):
+        assert method is not None, f"{len(found)} of {count} have come"
+        found.append((method, properties, body))
+        if len(found) == count:
+            break
+    return found
+
+
+def numbers(found: list[tuple[Any, Any, bytes]]) -> list[int]:
+    return [int(body) for _, _, body in found]
