@@ -148,8 +148,9 @@ COMMANDS: dict[str, Command] = {
     "check_protocol_listener": Command("checks", "check_protocol_listener", "<protocol>",
                                        "Checks that a protocol is served", 1, 1),
     "check_virtual_hosts": Command("checks", "check_virtual_hosts", "", "Checks that all virtual hosts run"),
-    "check_if_node_is_quorum_critical": Command("checks", "check_critical", "", "Does not apply to a single node"),
-    "check_if_node_is_mirror_sync_critical": Command("checks", "check_critical", "",
+    "check_if_node_is_quorum_critical": Command(
+        "checks", "check_quorum_critical", "", "Checks that no quorum queue would be lost with one more server"),
+    "check_if_node_is_mirror_sync_critical": Command("checks", "check_mirror_critical", "",
                                                      "Does not apply to a single node"),
     # users, permissions, virtual hosts
     "add_user": Command("users", "add_user", "<username> [<password>]", "Creates a user", 1, 2),

@@ -1,4 +1,4 @@
-"""A connection to one server of a cluster, kept: the only module of this package with a socket.
+"""A connection to one server of a cluster, kept.
 
     owner                         link                            a server
     opened(info)           <----  logged in, subscribed  <------
@@ -206,7 +206,7 @@ class _Socket(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The end, whoever wanted it."""
-        self._say_ended(self.refusal or (_reason(exc) if exc else "the server closed it"))
+        self._say_ended(self.refusal or (reason_of(exc) if exc else "the server closed it"))
 
 
 class Link:
@@ -316,7 +316,7 @@ class Link:
             return False
         except (OSError, UnicodeError, _NotLoggedIn) as error:
             # ssl.SSLError is an OSError; UnicodeError: no machine can have that name.
-            self.say(self.owner.lost, f"{where.label}: {_reason(error)}")
+            self.say(self.owner.lost, f"{where.label}: {reason_of(error)}")
             return False
         self._socket = socket
         for sid, subject in self._subscriptions.items():
@@ -371,7 +371,8 @@ class Link:
                 socket.ping()
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Why a connection has ended, or could not be made, in words."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)  # what the loops say of it differs
     return str(error) or type(error).__name__

@@ -19,6 +19,7 @@ from burrowmq.broker.inspect.clients import (
     unacked_by_consumer,
     unacked_count,
 )
+from burrowmq.broker.inspect.cluster import cluster_link
 from burrowmq.broker.inspect.connections import (
     alarm_causes,
     alarms,
@@ -71,6 +72,7 @@ from burrowmq.broker.inspect.queues import (
     consumers,
     each_consumed,
     each_queue,
+    each_quorum_queue,
     each_vhost,
     iter_queues,
     queue,
@@ -125,6 +127,7 @@ __all__ = [
     "channel_details",
     "channel_row",
     "channels",
+    "cluster_link",
     "connection_row",
     "connections",
     "consumer_row",
@@ -136,6 +139,7 @@ __all__ = [
     "each_bound",
     "each_consumed",
     "each_queue",
+    "each_quorum_queue",
     "each_session",
     "each_vhost",
     "exchange_row",

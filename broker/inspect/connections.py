@@ -6,6 +6,7 @@ Owns no state. Source: rabbit_reader's and rabbit_channel's info keys (3.13).
 from __future__ import annotations
 
 from burrowmq.broker.channel.channel import Channel, ChannelSession
+from burrowmq.broker.inspect.cluster import cluster_alarm
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
 from burrowmq.broker.machine.alarms import NAMES
 from burrowmq.broker.node.running import RunningNode
@@ -18,13 +19,16 @@ FLOW = frozenset(("backlog", "cluster"))
 
 
 def alarms(node: RunningNode) -> list[Row]:
-    """Alarms in effect: resource memory, disk, or queue (one whose files fail), and the cause of each in words."""
+    """Alarms in effect: memory, disk, queue (one whose files fail), cluster (out of reach); and the cause in words."""
     causes: dict[str, list[str]] = {}
     for name in sorted(node.alarms.active):
         # A store that is full or broken is a disk alarm.
         causes.setdefault(NAMES[name], []).append(node.alarms.causes.get(name, ""))
     if node.queue_faults:
         causes["queue"] = [node.queue_faults.cause]
+    unreachable = cluster_alarm(node)
+    if unreachable is not None:
+        causes["cluster"] = [unreachable["cause"]]
     return [
         {"node": node.name, "resource": name, "cause": "; ".join(filter(None, found))}
         for name, found in sorted(causes.items())
@@ -34,7 +38,8 @@ def alarms(node: RunningNode) -> list[Row]:
 def alarm_causes(node: RunningNode) -> list[Row]:
     """Each alarm by the broker's own name (memory, disk, store): its cause, and since when (seconds; None: unknown).
 
-    Damage is one of these, though it blocks nobody and fails no check of alarms.
+    A cluster out of reach blocks nobody but who uses quorum queues. Damage is one of these, though it blocks nobody and
+    fails no check of alarms.
     """
     alarms = node.alarms
     rows = [
@@ -43,6 +48,9 @@ def alarm_causes(node: RunningNode) -> list[Row]:
     ]
     if node.queue_faults:
         rows.append({"resource": "queue", "since": None, "cause": node.queue_faults.cause})
+    unreachable = cluster_alarm(node)
+    if unreachable is not None:
+        rows.append(unreachable)
     cause = damage(node)["cause"]
     if cause:
         rows.append({"resource": "damage", "since": None, "cause": cause})

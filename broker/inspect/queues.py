@@ -197,6 +197,11 @@ def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Vh
                 yield owner, queue
 
 
+def each_quorum_queue(node: RunningNode) -> Iterator[tuple[Vhost, QueuePort]]:
+    """Those of them that the cluster keeps."""
+    return (found for found in each_queue(node) if found[1].kind == "quorum")
+
+
 def iter_queues(
     node: RunningNode,
     vhost: str | None = None,

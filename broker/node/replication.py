@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
     from burrowmq.broker.replicated.front_end import FrontEnd
+    from burrowmq.broker.report.cluster_state import LinkState, ServerState
     from burrowmq.broker.report.observer import Observer
     from burrowmq.broker.turn.clock import Entropy, Scheduler
 
@@ -34,6 +35,15 @@ class NodeReplication:
     def front_end(self) -> FrontEnd | None:
         """The connection to it; None without one."""
         return self._front_end
+
+    @property
+    def link(self) -> LinkState | None:
+        """What is to be said of that connection; None without a cluster."""
+        return None if self._front_end is None else self._front_end.state
+
+    async def sight(self) -> list[ServerState]:
+        """Ask each server of the cluster whether it is there; takes seconds when one is not."""
+        return [] if self._front_end is None else await self._front_end.sight()
 
     def make_queue(
         self, declaration: QueueDeclaration, settings: Settings, context: QueueContext

@@ -10,8 +10,8 @@ Front-ends tell each other what has changed: once in `NEWS_S` the names of the s
 Each member (a queue) has subscriptions of its own, by whose numbers what comes is told apart. A message that comes for
 a subscription that has ended goes back to the stream at once.
 
-State owned: the link, the questions, who has which subscription. Never keeps what could not be written: members know
-what they have to send again. Everything is called from the loop.
+State owned: the link and what operators are told of it, the questions, who has which subscription. Never keeps what
+could not be written: members know what they have to send again. Everything is called from the loop.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias, TypeVarTuple
 
+from burrowmq.broker.report.cluster_state import LinkState, ServerState
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.cluster.api import (
@@ -34,6 +35,7 @@ from burrowmq.cluster.api import (
     delete_stream,
 )
 from burrowmq.cluster.link import Link, Server, server
+from burrowmq.cluster.probe import sight
 from burrowmq.cluster.questions import LINK_LOST, Questions
 from burrowmq.cluster.wire import Delivered, Greeting, encode_publish
 
@@ -125,6 +127,12 @@ class FrontEnd:
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
         self._is_expiring = False
         self._was_lost = False
+        self._servers = tuple(servers)
+        self._server_names: dict[str, str] = {}  # by address, of those that have ever answered
+        self._since_ms = scheduler.wall_ms()
+        self._since_s = scheduler.monotonic()
+        self._opened_count = 0
+        self._reason = ""
         self.payload_max = PAYLOAD_MAX
         """Octets that the servers take as one message."""
 
@@ -151,9 +159,34 @@ class FrontEnd:
         return self._link.is_open
 
     @property
-    def server_label(self) -> str:
-        """To which server; "" without a connection."""
-        return self._link.server_label
+    def state(self) -> LinkState:
+        """What operators are told of the connection."""
+        address, is_open = self._link.server_label, self._link.is_open
+        return LinkState(
+            is_open,
+            address,
+            self._server_names.get(address, ""),
+            self._since_ms,
+            0.0 if is_open else self._scheduler.monotonic() - self._since_s,
+            "" if is_open else self._reason,
+            self._opened_count,
+        )
+
+    async def sight(self) -> list[ServerState]:
+        """Ask each server of the list whether it is there."""
+        found = await sight(self._servers)
+        for where, greeting, _ in found:
+            if greeting is not None:
+                self._server_names[where.label] = greeting.server_name
+        return [
+            ServerState(
+                where.label,
+                self._server_names.get(where.label, ""),
+                "" if greeting is None else greeting.version,
+                reason,
+            )
+            for where, greeting, reason in found
+        ]
 
     # -- members' side ------------------------------------------------------------------------------------------
 
@@ -283,6 +316,9 @@ class FrontEnd:
         """There is a connection."""
         self.payload_max = info.max_payload
         self._was_lost = False
+        self._opened_count += 1
+        self._changed_now()
+        self._server_names[self._link.server_label] = info.server_name
         self.observer.cluster_connected(self._link.server_label, info.server_name)
         for member in list(self._members):
             self._guard(member.cluster_opened)
@@ -309,13 +345,19 @@ class FrontEnd:
 
     def lost(self, reason: str) -> None:
         """It broke, or could not be made."""
+        self._reason = reason
         if not self._was_lost and not self._is_stopping:
             self._was_lost = True
+            if self._opened_count:
+                self._changed_now()
             self.observer.cluster_lost(reason)
         self._questions.lost()
         for member in list(self._members):
             self._guard(member.cluster_lost)
         self._scheduler.touch()
+
+    def _changed_now(self) -> None:
+        self._since_ms, self._since_s = self._scheduler.wall_ms(), self._scheduler.monotonic()
 
     def failed(self, error: Exception) -> None:
         """Something here has a bug."""

@@ -15,6 +15,7 @@ from burrowmq.cli.errors import OK, UNAVAILABLE, CliError, bad_argument
 from burrowmq.cli.invocation import Invocation
 
 CONNECT_TIMEOUT_S = 5.0
+ALONE = "Node {} seems to be the only one in a single node cluster, the check does not apply"
 
 
 def _passed(invocation: Invocation, text: str, **details: Any) -> int:
@@ -182,15 +183,40 @@ def check_virtual_hosts(invocation: Invocation) -> int:
     return _passed(invocation, f"Node {name} reported all vhosts as running")
 
 
-def check_critical(invocation: Invocation) -> int:
-    """check_if_node_is_*_critical."""
+def check_quorum_critical(invocation: Invocation) -> int:
+    """check_if_node_is_quorum_critical: of the servers that keep a queue here, not of the node."""
     name = invocation.node.node_name
-    what = "quorum of any quorum queues" if "quorum" in invocation.name else "mirrors of any queues"
-    invocation.banner(f"Checking if node {name} is critical for {what} ...")
-    text = (
-        f"Node {name} seems to be the only one in a single node cluster, the check does not apply"
-    )
-    return _passed(invocation, text)
+    invocation.banner(f"Checking if node {name} is critical for quorum of any quorum queues ...")
+    try:
+        found = invocation.node.get("/api/health/checks/node-is-quorum-critical")
+    except Refused as refused:
+        queues = refused.body.get("queues")
+        if queues is None:
+            return _failed(invocation, refused.reason)
+        if invocation.is_machine_readable:
+            text = f"Node {name} reported local queues with minimum online quorum"
+            return _failed(invocation, text, queues=queues)
+        return _failed(invocation, "\n".join(map(_critical_line, queues)))
+    if "reason" in found:
+        return _passed(invocation, ALONE.format(name))
+    return _passed(invocation, f"Node {name} reported no quorum queues with minimum quorum")
+
+
+def _critical_line(row: dict[str, Any]) -> str:
+    if row["reason"]:
+        return f"{row['readable_name']} has no quorum: {row['reason']}"
+    online, members = row["online"], row["members"]
+    if len(online) <= len(members) // 2:
+        return f"{row['readable_name']} has no quorum: {len(online)} of {len(members)} servers are online"
+    servers = " or ".join(online)
+    return f"{row['readable_name']} would lose quorum if server {servers} is stopped"
+
+
+def check_mirror_critical(invocation: Invocation) -> int:
+    """check_if_node_is_mirror_sync_critical: there are no mirrors."""
+    name = invocation.node.node_name
+    invocation.banner(f"Checking if node {name} is critical for mirrors of any queues ...")
+    return _passed(invocation, ALONE.format(name))
 
 
 def check_deprecated(invocation: Invocation) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from burrowmq.cli import terms
 from burrowmq.cli.client import Refused, segment
+from burrowmq.cli.commands.cluster import cluster_sections
 from burrowmq.cli.commands.node import alarm_lines, listener_line
 from burrowmq.cli.errors import OK, UNAVAILABLE, USAGE, CliError, bad_argument, failure
 from burrowmq.cli.invocation import Invocation
@@ -31,6 +32,7 @@ def cluster_status(invocation: Invocation) -> int:
     name, status = node.node_name, _status(invocation)
     cluster = node.get("/api/cluster-name")["name"]
     flags = node.get("/api/feature-flags")
+    kept = node.get("/api/burrowmq/cluster")
     version = {
         "erlang_version": status["erlang_version"],
         "rabbitmq_name": "RabbitMQ",
@@ -49,10 +51,12 @@ def cluster_status(invocation: Invocation) -> int:
             "running_nodes": [name],
             "versions": {name: version},
         }
+        if kept is not None:
+            document["quorum_queues_cluster"] = kept
         invocation.say(terms.compact(document))
         return OK
     invocation.banner(f"Cluster status of node {name} ...")
-    sections = (
+    sections = [
         ("Basics", [f"Cluster name: {cluster}"]),
         ("Disk Nodes", [name]),
         ("Running Nodes", [name]),
@@ -62,7 +66,9 @@ def cluster_status(invocation: Invocation) -> int:
         ("Network Partitions", ["(none)"]),
         ("Listeners", [f"Node: {name}, {_lowered(listener_line(row))}" for row in status["listeners"]]),
         ("Feature flags", [f"Flag: {flag['name']}, state: {flag['state']}" for flag in flags]),
-    )  # fmt: skip
+    ]  # fmt: skip
+    if kept is not None:
+        sections[3:3] = cluster_sections(kept)
     invocation.say(
         "\n\n".join(f"{BOLD}{title}{NORMAL}\n\n" + "\n".join(lines) for title, lines in sections)
     )

@@ -95,11 +95,12 @@ def _status_lines(document: dict[str, Any], unit: str) -> list[str]:
 
 
 def alarm_lines(alarms: list[dict[str, Any]]) -> list[str]:
-    """One line an alarm; those of the disk and of queues with what is wrong: it need not be that little is free."""
+    """One line an alarm; all but those of memory with what is wrong: it need not be that little is free."""
     names = {
         "memory": "Memory alarm",
         "disk": "Free disk space alarm",
         "queue": "Queue files alarm",
+        "cluster": "Cluster alarm",
     }
     return [
         f"{names.get(alarm['resource'], alarm['resource'])} on node {alarm['node']}"

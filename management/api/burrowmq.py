@@ -18,7 +18,7 @@ from burrowmq.broker import inspect
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers import status
+from burrowmq.management.answers import quorum, status
 from burrowmq.management.answers.reply import (
     Call,
     Route,
@@ -196,6 +196,11 @@ async def node_status(call: Call) -> web.Response:
     return reply(status.document(call.node))
 
 
+async def cluster(call: Call) -> web.Response:
+    """The cluster that keeps quorum queues; null without one. Asks it: takes seconds where something is down."""
+    return reply(await quorum.cluster_document(call.node))
+
+
 async def ready(call: Call) -> web.Response:
     """Answers once the listeners are open, which is after recovery; the node's name and process."""
     return reply({"node": call.node.name, "pid": os.getpid(), "version": status.RABBITMQ_VERSION})
@@ -312,6 +317,7 @@ async def set_user_limits(call: Call) -> web.Response:
 ROUTES = (
     Route("GET", "/api/burrowmq/list/{kind}", listing, "administrator"),
     Route("GET", "/api/burrowmq/status", node_status, "administrator"),
+    Route("GET", "/api/burrowmq/cluster", cluster, "monitoring"),
     Route("GET", "/api/burrowmq/ready", ready),
     Route("GET", "/api/burrowmq/process", process, "management", True),
     Route("GET", "/api/burrowmq/environment", environment, "administrator", True),

@@ -15,10 +15,13 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.management import messages
 from burrowmq.management.aio import web
-from burrowmq.management.answers import status
+from burrowmq.management.answers import quorum, status
 from burrowmq.management.answers.reply import Call, Route, bad_request, is_number, reply, running_of
 
 STORE_FAILED = "the store has failed"
+MINIMUM_QUORUM = (
+    "There are quorum queues that would lose their quorum if one of their servers stopped"
+)
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 DAYS_MAX = 365 * 1000
 
@@ -113,8 +116,22 @@ async def certificates(call: Call) -> web.Response:
     return _ok()
 
 
-async def critical(call: Call) -> web.Response:
-    """Nothing is critical on a single node."""
+async def quorum_critical(call: Call) -> web.Response:
+    """No quorum queue would be without its quorum if one of the servers that keep it stopped.
+
+    RabbitMQ asks whether this node may be stopped. A front-end keeps no queue, and always may; its servers answer no
+    health checks.
+    """
+    if inspect.cluster_link(call.node) is None:
+        return _ok(reason="single node cluster")
+    found = [each.row() for each in await quorum.standings(call.node) if each.is_critical]
+    if found:
+        return _failed(reason=MINIMUM_QUORUM, queues=found)
+    return _ok()
+
+
+async def mirror_critical(call: Call) -> web.Response:
+    """There are no mirrors."""
     return _ok(reason="single node cluster")
 
 
@@ -144,8 +161,8 @@ ROUTES = (
     _check(f"{CHECKS}/port-listener/{{port}}", port_listener),
     _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener),
     _check(f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", certificates),
-    _check(f"{CHECKS}/node-is-quorum-critical", critical),
-    _check(f"{CHECKS}/node-is-mirror-sync-critical", critical),
+    _check(f"{CHECKS}/node-is-quorum-critical", quorum_critical),
+    _check(f"{CHECKS}/node-is-mirror-sync-critical", mirror_critical),
     _check("/api/healthchecks/node", node_health),
     _check("/api/healthchecks/node/{node}", node_health),
     _check("/api/aliveness-test/{vhost}", aliveness),

@@ -98,6 +98,9 @@ def _alarms(call: Call) -> Iterator[Row]:
         if row["resource"] == "queue":
             yield {**row, "value": len(call.node.queue_faults), "limit": 0}
             continue
+        if row["resource"] == "cluster":
+            yield {**row, "value": 0, "limit": 0}
+            continue
         if row["resource"] == "damage":
             yield {**row, "value": inspect.damage(call.node)["quarantined"], "limit": 0}
             continue

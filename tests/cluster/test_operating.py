@@ -37,3 +37,64 @@ def test_a_server_that_is_gone_is_not_online(nodes: Nodes, fault: str) -> None:
         time.sleep(0.5)
         declare(nodes.channel(node), "q")  # which asks the servers
     assert placement(node) == {**row, "online": expected}
+
+
+CHECK = "check_if_node_is_quorum_critical"
+
+
+def until(process: BrokerProcess, *words: str, text: str, seconds: float = 40.0) -> str:
+    """Ask again and again until burrowctl says this, however it ends; gives all that it said then."""
+    deadline = time.monotonic() + patient(seconds)
+    while True:
+        try:
+            said = process.ctl(*words)
+        except RuntimeError as failed:  # a check that fails says why
+            said = str(failed)
+        if text in said:
+            return said
+        assert time.monotonic() < deadline, said
+        time.sleep(0.5)
+
+
+@pytest.mark.timeout(240)
+def test_an_operator_sees_which_servers_are_up_and_which_queues_are_near_their_end(
+    nodes: Nodes,
+) -> None:
+    node = nodes.start()
+    for name in ("q", "other"):
+        declare(nodes.channel(node), name)
+    until(node, CHECK, text="reported no quorum queues with minimum quorum")
+    document = json.loads(node.ctl("cluster_status", "--formatter", "json"))
+    kept = document["quorum_queues_cluster"]
+    assert [(row["name"], row["is_up"]) for row in kept["servers"]] == [
+        ("n1", True),
+        ("n2", True),
+        ("n3", True),
+    ]
+    assert sum(row["queues_led"] for row in kept["servers"]) == 2
+    assert {row["queues_kept"] for row in kept["servers"]} == {2}
+    assert kept["link"]["state"] == "connected"
+
+    nodes.cluster.by_name("n3").kill()
+    said = until(node, CHECK, text="queue 'q' in vhost '/' would lose quorum")
+    assert "queue 'q' in vhost '/' would lose quorum if server n1 or n2 is stopped" in said
+    said = until(node, "cluster_status", text="With minimum online quorum: 2")
+    port = nodes.cluster.by_name("n3").port
+    assert f"Server: n3 (127.0.0.1:{port}), down: Connection refused" in said
+
+    nodes.cluster.by_name("n2").pause()
+    until(node, CHECK, text="queue 'other' in vhost '/' has no quorum")
+    said = node.ctl("cluster_status")
+    port = nodes.cluster.by_name("n2").port
+    assert f"Server: n2 (127.0.0.1:{port}), down: no answer for 2 s" in said
+
+    nodes.cluster.by_name("n1").kill()
+    said = until(node, "check_alarms", text="Cluster alarm on node")
+    assert "cannot be reached since 2" in said
+    assert "unreachable since 2" in node.ctl("cluster_status")
+
+    nodes.cluster.by_name("n2").resume()
+    for name in ("n1", "n3"):
+        nodes.cluster.by_name(name).start()
+    until(node, "check_alarms", text="reported no alarms")
+    until(node, CHECK, text="reported no quorum queues with minimum quorum", seconds=60)

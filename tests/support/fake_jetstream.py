@@ -129,6 +129,11 @@ class FakeJetStream:
         self.is_silent = False
         """They hear nothing."""
         self.look_count = 0
+        self.cluster: dict[str, Any] = {
+            "leader": "n2",
+            "replicas": [{"name": "n1"}, {"name": "n3"}],
+        }
+        """Who keeps each stream."""
         self.wall_ms: Callable[[], int] = lambda: 0
         self._out: list[tuple[FakeLink, Delivered]] = []
         self._batches: dict[str, list[bytes]] = {}
@@ -231,8 +236,7 @@ class FakeJetStream:
                 self.streams[name].has_consumer = True
             case ["STREAM", "INFO", name]:
                 self.look_count += 1
-                cluster = {"leader": "n2", "replicas": [{"name": "n1"}, {"name": "n3"}]}
-                return {"state": self.streams[name].state(), "cluster": cluster}
+                return {"state": self.streams[name].state(), "cluster": self.cluster}
             case ["CONSUMER", "INFO", name, _]:
                 return self.streams[name].consumer_state()
             case ["STREAM", "PURGE", name]:

@@ -7,7 +7,7 @@ import {Failure, QueueLink} from "../parts.js";
 import {link} from "../route.js";
 
 const SECONDS = 5;
-const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write", queue: "Queues blocked", damage: "Damage on the disk"};
+const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write", queue: "Queues blocked", damage: "Damage on the disk", cluster: "Cluster out of reach"};
 const REMEDY = {
   memory: (row) => html`The process holds ${bytes(row.value)} of at most ${bytes(row.limit)}: publishers are blocked. Let consumers
     catch up, look at the deepest queues below, or raise <code>vm_memory_high_watermark</code>.`,
@@ -19,6 +19,8 @@ const REMEDY = {
     until it does not: ${visible(row.cause)}`,
   damage: (row) => html`${visible(row.cause)}. Look at the disk; <code>GET /api/burrowmq/quarantine</code> lists the messages, which can be
     put back or dropped.`,
+  cluster: () => html`Quorum queues take and give nothing until a server of <code>cluster.urls</code> answers; all else goes on.
+    <code>burrowctl cluster_status</code> says which of them are up.`,
 };
 const RATES = [["publish", "--publish", "publish", slopes], ["deliver", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes],
   ["redeliver", "--redeliver", "redeliver", slopes]];

@@ -1,0 +1,50 @@
+"""What there is to say of this node's connection to the cluster that keeps quorum queues.
+
+Owns no state. Without `cluster.urls` there is nothing to say.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from burrowmq.broker.inspect.values import Row
+from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.report.cluster_state import LinkState
+
+ALARM_S: Final = 5.0
+"""For so long a connection may be away: another server is found within that, and clients wait for as long."""
+
+
+def cluster_link(node: RunningNode) -> Row | None:
+    """The connection to the cluster; None for a node without one."""
+    link = node.replication.link
+    if link is None:
+        return None
+    return {
+        "state": "connected" if link.is_open else "unreachable",
+        "address": link.address,
+        "server": link.server_name,
+        "since": _shown(link.since_ms),
+        "reason": link.reason,
+        "connections": link.opened_count,
+    }
+
+
+def cluster_alarm(node: RunningNode) -> Row | None:
+    """The alarm of a cluster that cannot be reached: its cause in words, and since when (seconds of the epoch)."""
+    link = node.replication.link
+    if link is None or link.is_open or link.down_s < ALARM_S:
+        return None
+    return {"resource": "cluster", "since": link.since_ms / 1000, "cause": _cause(link)}
+
+
+def _cause(link: LinkState) -> str:
+    why = f": {link.reason}" if link.reason else ""
+    return (
+        f"the cluster that keeps quorum queues cannot be reached since {_shown(link.since_ms)}{why}"
+    )
+
+
+def _shown(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,48 @@
+"""The servers that keep quorum queues, as `cluster_status` shows them behind the front-end's own sections.
+
+Owns no state. RabbitMQ's sections stay as they are: its nodes are front-ends here, and these servers are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def cluster_sections(kept: Row) -> list[tuple[str, list[str]]]:
+    """(title, lines) of the document that /api/burrowmq/cluster gives."""
+    servers = [_server_line(row) for row in kept["servers"]]
+    return [
+        ("Connection to the Quorum Queue Servers", [_link_line(kept["link"])]),
+        ("Quorum Queue Servers", servers or ["(none)"]),
+        ("Quorum Queues", _queue_lines(kept["queues"])),
+    ]
+
+
+def _link_line(link: Row) -> str:
+    if link["state"] == "connected":
+        where = f"connected to {link['server']} ({link['address']}) since {link['since']}"
+    else:
+        why = f": {link['reason']}" if link["reason"] else ""
+        where = f"unreachable since {link['since']}{why}"
+    return f"{where}, connections made: {link['connections']}"
+
+
+def _server_line(row: Row) -> str:
+    name = row["name"] or "(unknown)"
+    address = f" ({row['address']})" if row["address"] else ""
+    version = f", nats-server {row['version']}" if row["version"] else ""
+    state = "up" if row["is_up"] else f"down: {row['reason']}"
+    return (
+        f"Server: {name}{address}, {state}{version},"
+        f" leads {row['queues_led']} and keeps {row['queues_kept']} queues"
+    )
+
+
+def _queue_lines(sums: Row) -> list[str]:
+    return [
+        f"Total: {sums['total']}",
+        f"With minimum online quorum: {sums['with_minimum_quorum']}",
+        f"Without quorum: {sums['without_quorum']}",
+    ]

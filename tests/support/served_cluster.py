@@ -1,0 +1,107 @@
+"""A served node whose cluster is in memory, and servers that say who they are and nothing else.
+
+Used by tests of what operators are shown. State: the node's (`tests.support.served`) and the cluster's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from burrowmq.broker.replicated import front_end as front_end_module
+from burrowmq.config.cluster import ClusterConfig
+from tests.support.bench.node import NodeBench
+from tests.support.fake_jetstream import FakeJetStream, FakeLink
+from tests.support.patience import patient
+from tests.support.ports import free_port
+from tests.support.served import Served, serving
+
+PUMP_S = 0.002
+
+
+@dataclass
+class ServedCluster:
+    """The node, and what it takes for the servers; `ports` are where they can be asked who they are."""
+
+    served: Served
+    world: FakeJetStream
+    ports: tuple[int, int]
+
+    @property
+    def link(self) -> FakeLink:
+        """The node's connection."""
+        return self.world.links[0]
+
+    def declare(self, name: str, vhost: str = "/", **arguments: Any) -> None:
+        """A quorum queue, over the API."""
+        body = {"durable": True, "arguments": {"x-queue-type": "quorum", **arguments}}
+        path = f"/api/queues/{quote(vhost, safe='')}/{quote(name, safe='')}"
+        answer = self.served.api("PUT", path, body)
+        assert answer.status in {201, 204}, answer
+
+    def lose(self, down_s: float) -> None:
+        """The connection breaks, and is away for so long already."""
+
+        def step() -> None:
+            self.link.lose()
+            front_end = self.served.node.replication.front_end
+            assert front_end is not None
+            front_end._since_s -= down_s
+            front_end._since_ms -= int(down_s * 1000)
+
+        self.served.bench.perform(step)
+
+    def find_again(self) -> None:
+        """It is there again."""
+        self.served.bench.perform(self.link.open)
+
+
+@contextlib.contextmanager
+def serving_with_cluster(data_dir: Path, monkeypatch: Any) -> Iterator[ServedCluster]:
+    """Of the two servers in its configuration one answers, n1, and one does not."""
+    world = FakeJetStream()
+    monkeypatch.setattr(front_end_module, "Link", world.link)
+
+    def fill(bench: NodeBench) -> None:
+        def pump() -> None:
+            world.run()
+            bench.loop.call_later(PUMP_S, pump)
+
+        bench.loop.call_soon(pump)
+
+    with saying_who_it_is("n1") as port:
+        ports = port, free_port()
+        cluster = ClusterConfig(urls=tuple(f"nats://127.0.0.1:{each}" for each in ports))
+        with serving(data_dir, fill, cluster=cluster) as served:
+            yield ServedCluster(served, world, ports)
+
+
+@contextlib.contextmanager
+def saying_who_it_is(name: str) -> Iterator[int]:
+    """Port of a server that greets whoever connects."""
+    info = {"server_id": "N", "server_name": name, "version": "2.15.2", "max_payload": 1 << 20,
+            "headers": True, "jetstream": True}  # fmt: skip
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(patient(60))
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.sendall(b"INFO " + json.dumps(info).encode() + b"\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield int(listener.getsockname()[1])
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
