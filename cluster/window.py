@@ -127,6 +127,14 @@ class Window:
         """Why messages were refused, the last time."""
         self.resent_count = 0
         """Attempts beyond the first of their burst."""
+        self.burst_count = 0
+        """Bursts that were stored."""
+        self.burst_ms = 0.0
+        """How long that took, all of them together."""
+        self.stored_count = 0
+        """Messages of them."""
+        self.refused_count = 0
+        """Messages that were refused, for whatever reason."""
 
     # -- in ---------------------------------------------------------------------------------------------------------
 
@@ -156,6 +164,11 @@ class Window:
     def waiting_count(self) -> int:
         """Messages that wait for a burst."""
         return len(self._waiting)
+
+    @property
+    def flight_count(self) -> int:
+        """Messages of the burst that is in flight."""
+        return 0 if self._burst is None else len(self._burst.payloads)
 
     @property
     def is_full(self) -> bool:
@@ -269,6 +282,9 @@ class Window:
         if found.outcome is Outcome.STORED:
             self._decided_ms = now_ms
             took_ms = now_ms - burst.began_ms
+            self.burst_count += 1
+            self.burst_ms += took_ms
+            self.stored_count += len(burst.payloads)
             self._patience_ms = min(
                 max(self._limits.attempt_ms, 4 * took_ms), self._limits.attempt_most_ms
             )
@@ -329,6 +345,8 @@ class Window:
         self._settle(burst.shares, is_stored=is_stored)
 
     def _settle(self, shares: list[Share], *, is_stored: bool) -> None:
+        if not is_stored:
+            self.refused_count += sum(share.length for share in shares)
         self._done += [share.ticket for share in shares if share.settle(is_stored=is_stored)]
 
     def take_done(self) -> list[Ticket]:

@@ -19,7 +19,7 @@ from burrowmq.broker.inspect.clients import (
     unacked_by_consumer,
     unacked_count,
 )
-from burrowmq.broker.inspect.cluster import cluster_link
+from burrowmq.broker.inspect.cluster import cluster_figures, cluster_link
 from burrowmq.broker.inspect.connections import (
     alarm_causes,
     alarms,
@@ -78,6 +78,7 @@ from burrowmq.broker.inspect.queues import (
     queue,
     queue_row,
     queues,
+    quorum_figures,
 )
 from burrowmq.broker.inspect.routing import Question, explain
 from burrowmq.broker.inspect.shovels import shovels
@@ -127,6 +128,7 @@ __all__ = [
     "channel_details",
     "channel_row",
     "channels",
+    "cluster_figures",
     "cluster_link",
     "connection_row",
     "connections",
@@ -167,6 +169,7 @@ __all__ = [
     "queue",
     "queue_row",
     "queues",
+    "quorum_figures",
     "session_state",
     "sessions_by_vhost",
     "shovels",

@@ -48,3 +48,15 @@ def _cause(link: LinkState) -> str:
 
 def _shown(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def cluster_figures(node: RunningNode) -> Row | None:
+    """What Prometheus is told, the names as there; None for a node without a cluster."""
+    link, flow = node.replication.link, node.replication.flow
+    if link is None or flow is None:
+        return None
+    return {
+        "is_up": int(link.is_open),
+        "connections": link.opened_count,
+        **dict(zip(flow._fields, flow, strict=True)),
+    }

@@ -202,6 +202,17 @@ def each_quorum_queue(node: RunningNode) -> Iterator[tuple[Vhost, QueuePort]]:
     return (found for found in each_queue(node) if found[1].kind == "quorum")
 
 
+def quorum_figures(node: RunningNode) -> Row:
+    """How many quorum queues there are, and how they stand, as of the last look at each."""
+    placements = [queue.placement for _, queue in each_quorum_queue(node)]
+    known = [each for each in placements if each is not None]
+    return {
+        "quorum_queues": len(placements),
+        "without_quorum": sum(not each.has_quorum for each in known),
+        "with_minimum_quorum": sum(each.has_quorum and each.is_critical for each in known),
+    }
+
+
 def iter_queues(
     node: RunningNode,
     vhost: str | None = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
     from burrowmq.broker.replicated.front_end import FrontEnd
-    from burrowmq.broker.report.cluster_state import LinkState, ServerState
+    from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
     from burrowmq.broker.report.observer import Observer
     from burrowmq.broker.turn.clock import Entropy, Scheduler
 
@@ -40,6 +40,11 @@ class NodeReplication:
     def link(self) -> LinkState | None:
         """What is to be said of that connection; None without a cluster."""
         return None if self._front_end is None else self._front_end.state
+
+    @property
+    def flow(self) -> Flow | None:
+        """What is on its way between quorum queues and the cluster; None without one."""
+        return None if self._front_end is None else self._front_end.flow()
 
     async def sight(self) -> list[ServerState]:
         """Ask each server of the cluster whether it is there; takes seconds when one is not."""

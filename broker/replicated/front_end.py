@@ -19,11 +19,12 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias, TypeVarTuple
 
-from burrowmq.broker.report.cluster_state import LinkState, ServerState
+from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.cluster.api import (
@@ -81,6 +82,11 @@ class Member(Protocol):
         """Another front-end has changed something in the stream."""
         ...
 
+    @property
+    def flow(self) -> Flow:
+        """What is on its way to the cluster and from it."""
+        ...
+
 
 def servers(urls: Sequence[str], user: str | None, password: str | None) -> list[Server]:
     """Where to connect, and as whom."""
@@ -122,6 +128,7 @@ class FrontEnd:
         self._last_sid = _NEWS_SID
         self._members: dict[Member, str] = {}
         self._by_stream: dict[str, Member] = {}
+        self._past = Flow()  # of members that have left
         self._news: set[str] = set()
         self._is_telling = False
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
@@ -172,6 +179,10 @@ class FrontEnd:
             self._opened_count,
         )
 
+    def flow(self) -> Flow:
+        """What is on its way between all queues and the cluster."""
+        return reduce(Flow.plus, [member.flow for member in self._members], self._past)
+
     async def sight(self) -> list[ServerState]:
         """Ask each server of the list whether it is there."""
         found = await sight(self._servers)
@@ -200,6 +211,7 @@ class FrontEnd:
     def leave(self, member: Member) -> None:
         """Be told no more."""
         stream = self._members.pop(member, "")
+        self._past = self._past.plus(member.flow.past())
         if self._by_stream.get(stream) is member:
             del self._by_stream[stream]
 

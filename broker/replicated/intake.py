@@ -91,9 +91,14 @@ class Intake:
         return self._acks.count
 
     @property
+    def asked_count(self) -> int:
+        """Messages that are asked for and have not come."""
+        return 0 if self._pulls is None else self._pulls.open_count
+
+    @property
     def is_resting(self) -> bool:
         """Whether nothing is here, and nothing is asked for: nobody consumes, or has credit."""
-        return not self._shelf.count and (self._pulls is None or not self._pulls.open_count)
+        return not self._shelf.count and not self.asked_count
 
     def acknowledge(self, replies: list[bytes], now_ms: float) -> None:
         """These deliveries are done with."""

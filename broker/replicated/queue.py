@@ -32,12 +32,14 @@ from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
 from burrowmq.broker.queue.serve.rate import ConsumptionRate
 from burrowmq.broker.queue.serve.serving import Dealing
+from burrowmq.broker.replicated.flow import flow_of
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.intake import Intake
 from burrowmq.broker.replicated.looks import Looks
 from burrowmq.broker.replicated.overdue import Overdue
 from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import QueueStream, stream_name
+from burrowmq.broker.report.cluster_state import Flow
 from burrowmq.broker.report.metrics import QueueMetrics
 from burrowmq.broker.turn.clock import Timer
 from burrowmq.cluster.api import StreamSettings
@@ -254,6 +256,7 @@ class ReplicatedQueue:
         self.counts.published(len(messages))
         window, now_ms = self._window, self._front_end.now_ms()
         if window.is_full and window.is_stalled(now_ms):
+            window.refused_count += len(messages)
             return Rejected(list(range(len(messages))), is_pending=False)
         window.payload_max = self._front_end.payload_max
         self._looks.stirred(now_ms)
@@ -449,6 +452,11 @@ class ReplicatedQueue:
         """Another front-end has published, acknowledged or purged."""
         self._looks.stirred(self._front_end.now_ms())
         self._changed()
+
+    @property
+    def flow(self) -> Flow:
+        """See `Member`."""
+        return flow_of(self._window, self._intake, self._shelf, self._front_end.now_ms())
 
     def cluster_closing(self) -> None:
         """Say what is acknowledged, and give back what is here."""

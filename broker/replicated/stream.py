@@ -29,6 +29,7 @@ from burrowmq.cluster.api import (
     Request,
     StreamSettings,
 )
+from burrowmq.cluster.questions import LINK_LOST
 
 CONSUMER: Final = "q"
 AGAIN_S: Final = 1.0
@@ -190,6 +191,8 @@ class QueueStream:
                 self._waiting += waiting
                 self.make()
                 return
+            if self.placement is not None and found != LINK_LOST:
+                self.placement = self.placement._replace(leader="", online=())
             _tell(waiting, found.text)
         else:
             self._note(found)

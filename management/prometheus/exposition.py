@@ -34,6 +34,7 @@ from burrowmq.management.answers import status
 from burrowmq.management.answers.reply import collect
 from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
 from burrowmq.management.prometheus import metrics
+from burrowmq.management.prometheus.cluster import cluster_families
 from burrowmq.management.prometheus.metrics import Metric
 from burrowmq.management.prometheus.series import Series, labels_text
 
@@ -228,6 +229,7 @@ def _node_families(node: RunningNode) -> Iterator[Family]:
         yield family
     yield from _store_families(node)
     yield from _spread_families(node)
+    yield from cluster_families(node)
     stalls = inspect.loop_stalls(node)
     if stalls:
         buckets = [("+Inf" if math.isinf(edge) else str(edge), count) for edge, count in stalls]

@@ -128,6 +128,8 @@ class FakeJetStream:
         """Payloads of what was published to reply subjects of deliveries, or b"ack"."""
         self.is_silent = False
         """They hear nothing."""
+        self.is_leaderless = False
+        """Streams are there, and nobody can say more of them."""
         self.look_count = 0
         self.cluster: dict[str, Any] = {
             "leader": "n2",
@@ -232,6 +234,9 @@ class FakeJetStream:
                 return {"state": stream.state()}
             case [_, _, name, *_] if name not in self.streams:
                 return {"error": {"code": 404, "err_code": 10059, "description": "not found"}}
+            case [_, "INFO", *_] if self.is_leaderless:
+                text = "JetStream system temporarily unavailable"
+                return {"error": {"code": 503, "err_code": 10008, "description": text}}
             case ["CONSUMER", "CREATE", name, _]:
                 self.streams[name].has_consumer = True
             case ["STREAM", "INFO", name]:

@@ -21,7 +21,7 @@ from tests.support.bench.node import NodeBench
 from tests.support.fake_jetstream import FakeJetStream, FakeLink
 from tests.support.patience import patient
 from tests.support.ports import free_port
-from tests.support.served import Served, serving
+from tests.support.served import Served, request, serving
 
 PUMP_S = 0.002
 
@@ -45,6 +45,12 @@ class ServedCluster:
         path = f"/api/queues/{quote(vhost, safe='')}/{quote(name, safe='')}"
         answer = self.served.api("PUT", path, body)
         assert answer.status in {201, 204}, answer
+
+    def scraped(self) -> dict[str, float]:
+        """The samples without labels of what Prometheus reads."""
+        page = request(self.served.metrics_port, "GET", "/metrics").body
+        lines = [line.rsplit(" ", 1) for line in page.splitlines() if line[:1] not in "#"]
+        return {name: float(value) for name, value in lines if "{" not in name}
 
     def lose(self, down_s: float) -> None:
         """The connection breaks, and is away for so long already."""

@@ -168,6 +168,23 @@ def test_a_window_says_when_it_is_full() -> None:
     assert window.is_full
 
 
+def test_a_window_counts_what_becomes_of_messages() -> None:
+    window, stream = opened(burst_count=4), Stream(room=6)
+    window.add(payloads(0, 4), 0.0)
+    answers = stream.take(window.poll(2.0))
+    window.add(payloads(4, 4), 2.0)
+    assert (window.flight_count, window.waiting_count) == (4, 4)
+    window.answered(answers[0], 12.0)
+    assert (window.burst_count, window.burst_ms, window.stored_count) == (1, 10.0, 4)
+    exchange(window, stream, 13.0)
+    assert window.is_idle
+    assert (window.stored_count, window.refused_count) == (6, 2)
+    assert (window.flight_count, window.resent_count) == (0, 0)
+    window.add(payloads(8, 3), 14.0)
+    window.give_up("the queue is deleted")
+    assert window.refused_count == 5
+
+
 # -- outcomes that are not known --------------------------------------------------------------------------------------
 
 
