@@ -105,11 +105,9 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "durable": lambda n, v, q: q.durable,
     "auto_delete": lambda n, v, q: q.auto_delete,
     "arguments": lambda n, v, q: plain(q.arguments),
-    "policy": lambda n, v, q: v.effective_policy(q.name).policy,
-    "operator_policy": lambda n, v, q: v.effective_policy(q.name).operator_policy,
-    "effective_policy_definition": lambda n, v, q: plain(
-        dict(v.effective_policy(q.name).definition)
-    ),
+    "policy": lambda n, v, q: v.effective_policy(q).policy,
+    "operator_policy": lambda n, v, q: v.effective_policy(q).operator_policy,
+    "effective_policy_definition": lambda n, v, q: plain(dict(v.effective_policy(q).definition)),
     "pid": lambda n, v, q: pid(n, q),
     "owner_pid": lambda n, v, q: None if q.exclusive_owner is None else pid(n, q.exclusive_owner),
     "owner_pid_details": lambda n, v, q: _owner(q),

@@ -30,7 +30,7 @@ MANY_PRIORITIES = 10
 
 def settings(vhost: Vhost, queue: QueuePort) -> list[Row]:
     """Each setting in force: `key`, `value`, `source`, the policy's `name`, and what was `overruled` by it."""
-    effective = vhost.effective_policy(queue.name)
+    effective = vhost.effective_policy(queue)
     policies, operators = vhost.policies.policies, vhost.policies.operator_policies
     policy = policies.get(effective.policy or "")
     operator = operators.get(effective.operator_policy or "")

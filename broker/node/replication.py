@@ -60,7 +60,6 @@ class NodeReplication:
 
         arguments = declaration.arguments
         replicas = arguments.get("x-quorum-initial-group-size", self._config.replicas)
-        limit = arguments.get("x-delivery-limit")
         assert isinstance(replicas, int), "validated"
         return ReplicatedQueue(
             declaration,
@@ -68,7 +67,6 @@ class NodeReplication:
             context,
             self._connection(),
             replicas=replicas,
-            delivery_limit=limit if isinstance(limit, int) else None,
         )
 
     def _connection(self) -> FrontEnd:

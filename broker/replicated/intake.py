@@ -56,7 +56,6 @@ class Intake:
         shelf: Shelf,
         consumers: Consumers,
         *,
-        is_ahead: bool,
         changed: Callable[[], None],
         on_gone: Callable[[], None],
         on_unreadable: Callable[[int, str], None],
@@ -65,7 +64,6 @@ class Intake:
         self._front_end = front_end
         self._shelf = shelf
         self._consumers = consumers
-        self._is_ahead = is_ahead
         self._changed = changed
         self._on_gone = on_gone
         self._on_unreadable = on_unreadable
@@ -82,6 +80,8 @@ class Intake:
         """Of a message that comes, of late."""
         self.ttl_ms: int | None = None
         """The queue's own TTL, for what comes from now on."""
+        self.is_ahead = True
+        """Whether more may be pulled than consumers have credit for."""
         self.is_unanswered = False
         """Whether the last one who waited for basic.get waited in vain."""
 
@@ -224,7 +224,7 @@ class Intake:
                 break
             wanted += consumer.prefetch_count
             credit += max(0, consumer.prefetch_count - consumer.unacked_count)
-        if wanted >= FAIR_BELOW and self._is_ahead:
+        if wanted >= FAIR_BELOW and self.is_ahead:
             wanted = min(AHEAD_COUNT, AHEAD_TIMES * wanted)
         else:
             wanted = credit

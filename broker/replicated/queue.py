@@ -74,7 +74,6 @@ class ReplicatedQueue:
         front_end: FrontEnd,
         *,
         replicas: int,
-        delivery_limit: int | None,
     ) -> None:
         self.name = declaration.name
         self.arguments = declaration.arguments
@@ -85,7 +84,6 @@ class ReplicatedQueue:
         self._context = context
         self._scheduler = context.scheduler
         self._front_end = front_end
-        self._delivery_limit = delivery_limit
         self.counts = Counts(context.metrics)
         self.consumers = Consumers(context.scheduler)
         self._after_pump: list[Callable[[], None]] = []
@@ -116,14 +114,12 @@ class ReplicatedQueue:
         self._answers_sid, inbox = front_end.subscribe(self._on_answers)
         self._window = Window(name.encode(), b"%b.%d" % (front_end.token, self._answers_sid), inbox)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
-        self.dead_letters.apply(settings)
         self._shelf = Shelf(self._on_forgotten, scheduler.wall_ms)
         self._intake = Intake(
             name,
             front_end,
             self._shelf,
             self.consumers,
-            is_ahead=self._delivery_limit is None,
             changed=self._changed,
             on_gone=self._stream.make,
             on_unreadable=self._on_unreadable,
@@ -136,7 +132,7 @@ class ReplicatedQueue:
             on_blind=self._looks.hurry,
             changed=self._changed,
         )
-        self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
+        self._apply(settings)
         self._origin = Origin(
             self.name,
             self._shelf,
@@ -381,9 +377,10 @@ class ReplicatedQueue:
 
     def _bury_beyond_limit(self) -> None:
         """Dead-letter, or drop, what was delivered more often than it may be."""
-        if self._delivery_limit is None:
+        limit = self.settings.delivery_limit
+        if limit is None:
             return
-        seqs, messages = self._shelf.take_beyond(self._delivery_limit)
+        seqs, messages = self._shelf.take_beyond(limit)
         if seqs:
             self.dead_letters.send("delivery_limit", messages)
             self._shelf.forget(seqs, messages, LOGGED)
@@ -467,12 +464,16 @@ class ReplicatedQueue:
     def change_settings(self, settings: Settings) -> None:
         """Put new effective settings in force, as far as they concern what is done here."""
         self.settings = settings
-        self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
+        self._apply(settings)
+        self._origin.allow(settings.consumer_timeout_ms)
         self._overdue.rest()
         self._looks.hurry()
-        self.dead_letters.apply(settings)
-        self._origin.allow(settings.consumer_timeout_ms)
         self._changed()
+
+    def _apply(self, settings: Settings) -> None:
+        self.dead_letters.apply(settings)
+        self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
+        self._intake.is_ahead = settings.delivery_limit is None
 
     def touch(self) -> None:
         """It has no lease."""

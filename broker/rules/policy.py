@@ -2,10 +2,10 @@
 
 At most one policy and one operator policy apply to an entity: the matching one with the highest priority. Their
 definitions merge key by key (the lower limit, the operator's word for the rest); how the result meets the entity's
-own arguments is `broker.queue.rules.settings`' business. A policy with a key that classic queues do not know does not
-match a queue at all. `PolicySet` belongs to one vhost and owns its policies; it remembers which policy applies to whom,
-because a list of many queues asks for every row. What may stand in a policy is `broker.rules.parameter_rules`'
-business.
+own arguments is `broker.queue.rules.settings`' business. A policy with a key that queues of a type do not know does
+not match a queue of that type at all. `PolicySet` belongs to one vhost and owns its policies; it remembers which policy
+applies to whom, because a list of many queues asks for every row. What may stand in a policy is
+`broker.rules.parameter_rules`' business.
 
 Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
 """
@@ -21,10 +21,10 @@ from burrowmq.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from burrowmq.broker.words.resource import ResourceKind
-
 PolicyValue = str | int | float | bool
 ApplyTo = Literal["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"]
+PolicyKind = Literal["queue", "quorum", "exchange"]
+"""What a policy is asked about: a classic queue, a quorum queue, an exchange."""
 
 FOREIGN_TO_CLASSIC = frozenset(
     {
@@ -39,6 +39,22 @@ FOREIGN_TO_CLASSIC = frozenset(
         "target-group-size",
     }
 )
+FOREIGN_TO_QUORUM = frozenset(
+    {
+        "max-priority",
+        "queue-mode",
+        "single-active-consumer",
+        "ha-mode",
+        "ha-params",
+        "ha-sync-mode",
+        "ha-promote-on-shutdown",
+        "ha-promote-on-failure",
+        "queue-master-locator",
+        "max-age",
+        "stream-max-segment-size-bytes",
+        "initial-cluster-size",
+    }
+)
 # When both kinds of policy have one of these keys, the lower value holds; for other keys the operator's does.
 LOWER_HOLDS = frozenset(
     {
@@ -51,9 +67,15 @@ LOWER_HOLDS = frozenset(
         "delivery-limit",
     }
 )
-_APPLIES: dict[str, frozenset[str]] = {
+_APPLIES: dict[PolicyKind, frozenset[str]] = {
     "queue": frozenset({"all", "queues", "classic_queues"}),
+    "quorum": frozenset({"all", "queues", "quorum_queues"}),
     "exchange": frozenset({"all", "exchanges"}),
+}
+_FOREIGN: dict[PolicyKind, frozenset[str]] = {
+    "queue": FOREIGN_TO_CLASSIC,
+    "quorum": FOREIGN_TO_QUORUM,
+    "exchange": frozenset(),
 }
 
 
@@ -71,11 +93,11 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "regex", compile_pattern(self.pattern))
 
-    def matches(self, kind: ResourceKind, name: str) -> bool:
+    def matches(self, kind: PolicyKind, name: str) -> bool:
         """Whether the policy is about this entity."""
         if self.apply_to not in _APPLIES[kind]:
             return False
-        if kind == "queue" and not FOREIGN_TO_CLASSIC.isdisjoint(self.definition):
+        if not _FOREIGN[kind].isdisjoint(self.definition):
             return False
         return self.regex.is_in(name)
 
@@ -99,7 +121,7 @@ class PolicySet:
     def __init__(self) -> None:
         self.policies: dict[str, Policy] = {}
         self.operator_policies: dict[str, Policy] = {}
-        self._remembered: dict[tuple[ResourceKind, str], EffectivePolicy] = {}
+        self._remembered: dict[tuple[PolicyKind, str], EffectivePolicy] = {}
         self._merged: dict[tuple[str | None, str | None], EffectivePolicy] = {}
 
     def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
@@ -111,7 +133,7 @@ class PolicySet:
         self._remembered.clear()
         self._merged.clear()
 
-    def effective(self, kind: ResourceKind, name: str) -> EffectivePolicy:
+    def effective(self, kind: PolicyKind, name: str) -> EffectivePolicy:
         """What applies to an entity of that name."""
         if not self.policies and not self.operator_policies:
             return NO_POLICY
@@ -122,7 +144,7 @@ class PolicySet:
             found = self._remembered[(kind, name)] = self._find(kind, name)
         return found
 
-    def _find(self, kind: ResourceKind, name: str) -> EffectivePolicy:
+    def _find(self, kind: PolicyKind, name: str) -> EffectivePolicy:
         policy = _strongest(self.policies.values(), kind, name)
         operator = _strongest(self.operator_policies.values(), kind, name)
         if policy is None and operator is None:
@@ -153,6 +175,6 @@ def merge(
     return merged
 
 
-def _strongest(policies: Iterable[Policy], kind: ResourceKind, name: str) -> Policy | None:
+def _strongest(policies: Iterable[Policy], kind: PolicyKind, name: str) -> Policy | None:
     matching = [policy for policy in policies if policy.matches(kind, name)]
     return max(matching, key=lambda policy: policy.priority, default=None)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.queue.rules import settings as queue_settings
+from burrowmq.broker.queue.rules.quorum import policy_kind
 
 if TYPE_CHECKING:
     from burrowmq.broker.queue.port import QueuePort
@@ -36,7 +37,7 @@ class QueueSettings:
         """What is in force for a queue of this name and these arguments."""
         found = queue_settings.compute(
             arguments,
-            self._policies.effective("queue", queue_name).definition,
+            self._policies.effective(policy_kind(arguments), queue_name).definition,
             self._versions.get(queue_name, self._default_version),
         )
         return self._shared(found)
@@ -61,7 +62,8 @@ class QueueSettings:
     def _says_mode(self, queue: QueuePort) -> bool:
         return (
             "x-queue-mode" in queue.arguments
-            or "queue-mode" in self._policies.effective("queue", queue.name).definition
+            or "queue-mode"
+            in self._policies.effective(policy_kind(queue.arguments), queue.name).definition
         )
 
     def _shared(self, found: Settings) -> Settings:

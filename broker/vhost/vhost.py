@@ -31,7 +31,13 @@ from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, Exc
 from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules import settings as queue_settings
-from burrowmq.broker.queue.rules.quorum import is_quorum, validate_quorum
+from burrowmq.broker.queue.rules.quorum import (
+    QUORUM,
+    check_equivalent_quorum,
+    is_quorum,
+    policy_kind,
+    validate_quorum,
+)
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
@@ -316,9 +322,8 @@ class Vhost:
             ("durable", declaration.durable and declaration.owner is None, queue.durable),
             ("auto_delete", declaration.auto_delete, queue.auto_delete),
         )
-        queue_settings.check_equivalent(
-            queue.arguments, declaration.arguments, queue.name, self.name
-        )
+        check = check_equivalent_quorum if queue.kind == QUORUM else queue_settings.check_equivalent
+        check(queue.arguments, declaration.arguments, queue.name, self.name)
 
     def create_queue(self, declaration: QueueDeclaration) -> QueuePort:
         """Make a queue that does not exist.
@@ -445,9 +450,9 @@ class Vhost:
             if not owned:
                 del self._owned[queue.exclusive_owner]
 
-    def effective_policy(self, queue_name: str) -> EffectivePolicy:
+    def effective_policy(self, queue: QueuePort) -> EffectivePolicy:
         """The policy in force for a queue."""
-        return self.policies.effective("queue", queue_name)
+        return self.policies.effective(policy_kind(queue.arguments), queue.name)
 
     def policies_changed(self) -> None:
         """Put changed policies in force, on those entities for which something changed; see `policy_pass`."""

@@ -15,7 +15,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.words.resource import ResourceKind
+from burrowmq.broker.queue.rules.quorum import policy_kind
+from burrowmq.broker.rules.policy import PolicyKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import quorum, status
@@ -127,7 +128,7 @@ def _topic_permissions(call: Call, vhost: str | None) -> Iterable[Row]:
     return inspect.topic_permissions(call.node, _known_vhost(call, vhost), user)
 
 
-_POLICY_KINDS: dict[str, ResourceKind] = {"queue": "queue", "exchange": "exchange"}
+_POLICY_KINDS: dict[str, PolicyKind] = {"queue": "queue", "exchange": "exchange"}
 
 
 def _matching_policies(call: Call, vhost: str | None) -> list[Row]:
@@ -136,6 +137,9 @@ def _matching_policies(call: Call, vhost: str | None) -> list[Row]:
     kind = _POLICY_KINDS.get(call.query("kind", "queue"))
     if owner is None or kind is None:
         raise bad_request(f"no such virtual host or kind: {vhost}, {call.query('kind', 'queue')}")
+    queue = owner.queues.get(call.query("name"))
+    if kind == "queue" and queue is not None:
+        kind = policy_kind(queue.arguments)
     rows: list[Row] = []
     for is_operator in (False, True):
         found = owner.policies.of_kind(is_operator=is_operator)

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.queue.rules.quorum import policy_kind
+from burrowmq.broker.rules.policy import PolicyKind
 from burrowmq.broker.vhost.vhost import Vhost
-from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
 from burrowmq.management.answers.reply import Call, Route
@@ -31,7 +32,7 @@ class Counts:
         self.in_force: Counter[Named] = Counter()
         self.matched: Counter[Named] = Counter()
 
-    def add(self, vhost: Vhost, kind: ResourceKind, name: str) -> None:
+    def add(self, vhost: Vhost, kind: PolicyKind, name: str) -> None:
         """One queue or exchange."""
         now = vhost.policies.effective(kind, name)
         for is_operator, holds in ((False, now.policy), (True, now.operator_policy)):
@@ -49,7 +50,9 @@ async def _counts(call: Call, vhost: Vhost) -> Counts:
     key = ("policies", vhost.name, tuple(map(id, rivals)))
     found: Counts | None = call.rates.derived.get(key)
     if found is None:
-        things: list[tuple[ResourceKind, str]] = [("queue", name) for name in vhost.queues]
+        things: list[tuple[PolicyKind, str]] = [
+            (policy_kind(queue.arguments), name) for name, queue in vhost.queues.items()
+        ]
         things += [("exchange", name) for name in vhost.exchanges if name]
         found = Counts(is_compared=len(things) * len(rivals) <= COMPARED_MAX)
         async for piece in pieces(things, ROWS_PER_TURN):

@@ -172,6 +172,10 @@ def _consumer_priority(queue: QueuePort, vhost_name: str, arguments: dict[str, A
         raise PreconditionFailed(
             f"invalid arg 'x-priority' for {where}: \"expected integer, got {table.type_name(value)}\""
         )
+    if queue.kind == "quorum" and "x-cancel-on-ha-failover" in arguments:
+        raise PreconditionFailed(
+            f"invalid arg 'x-cancel-on-ha-failover' for {where} of queue type rabbit_quorum_queue"
+        )
     failover = arguments.get("x-cancel-on-ha-failover", False)
     if not isinstance(failover, bool):
         raise PreconditionFailed(

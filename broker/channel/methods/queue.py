@@ -23,6 +23,7 @@ from burrowmq.broker.channel.methods.topology import (
 )
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.queue.port import QueuePort
+from burrowmq.broker.queue.rules.quorum import QUORUM
 from burrowmq.broker.queue.rules.settings import (
     QueueDeclaration,
     dead_letter_exchange,
@@ -55,7 +56,12 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
     staged = vhost.rows.staged
     if name.startswith(RESERVED_PREFIX):
         raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
+    arguments = with_default_type(method.arguments or {}, vhost.default_queue_type)
     if not name:
+        if vhost.options.has_cluster and arguments.get("x-queue-type") == QUORUM:
+            raise PreconditionFailed(
+                "Cannot declare a server-named queue for type rabbit_quorum_queue"
+            )
         token = base64.urlsafe_b64encode(session.entropy.token(GENERATED_BYTES))
         name = GENERATED_PREFIX + token.rstrip(b"=").decode("ascii")
     declaration = QueueDeclaration(
@@ -63,7 +69,7 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
         durable=method.durable and not method.exclusive,
         auto_delete=method.auto_delete,
         owner=session if method.exclusive else None,
-        arguments=with_default_type(method.arguments or {}, vhost.default_queue_type),
+        arguments=arguments,
     )
     channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)

@@ -1,47 +1,58 @@
-"""What a new quorum queue may be declared with, in RabbitMQ's words where it says no.
+"""What a new quorum queue may be declared with, in RabbitMQ's words where it says no; and what means another queue.
 
-What RabbitMQ takes and is not built here is refused as what its quorum queues do not know. Owns no state. Called by
-`broker.vhost.vhost`, on a node that has a cluster; without one the type itself is refused (`settings.validate`).
+Owns no state. Called by `broker.vhost.vhost`, on a node that has a cluster; without one the type itself is refused
+(`settings.validate`). RabbitMQ's order: the values of what a quorum queue knows, then what only other types know, then
+the properties.
 
-Source: rabbit_queue_type_util (check_auto_delete, check_exclusive, check_non_durable), rabbit_quorum_queue.
+Source: rabbit_quorum_queue (capabilities), rabbit_amqqueue (check_declare_arguments), rabbit_queue_type_util
+(check_auto_delete, check_exclusive, check_non_durable).
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, check_arguments, not_negative
-from burrowmq.broker.words.resource import describe
+from burrowmq.broker.words.resource import check_same_argument, describe
+from burrowmq.protocol import table
 from burrowmq.protocol.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from burrowmq.broker.rules.policy import PolicyKind
+    from burrowmq.protocol.table import FieldTable, FieldValue
 
 QUORUM: Final = "quorum"
 REPLICAS_MAX: Final = 5
 QUORUM_KEYS: Final = (
-    "x-queue-type",
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-expires",
     "x-max-length",
     "x-max-length-bytes",
-    "x-overflow",
-    "x-delivery-limit",
-    "x-quorum-initial-group-size",
-    "x-message-ttl",
-    "x-queue-leader-locator",
     "x-max-in-memory-length",
     "x-max-in-memory-bytes",
+    "x-overflow",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-quorum-initial-group-size",
+    "x-delivery-limit",
+    "x-message-ttl",
+    "x-queue-leader-locator",
 )
-"""The last two have no effect, as in RabbitMQ."""
+"""What a redeclaration has to say again. The limits of memory have no effect, as in RabbitMQ."""
 _FOREIGN: Final = (
-    "x-expires",
     "x-max-priority",
     "x-queue-mode",
     "x-queue-version",
-    "x-single-active-consumer",
-    "x-dead-letter-strategy",
+    "x-queue-master-locator",
     "x-max-age",
     "x-stream-max-segment-size-bytes",
     "x-initial-cluster-size",
 )
+_NOT_BUILT: Final = ("x-expires", "x-single-active-consumer", "x-dead-letter-strategy")
+_STRATEGIES: Final = ("at-most-once", "at-least-once")
+_LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
 
 
 def is_quorum(declaration: QueueDeclaration) -> bool:
@@ -49,27 +60,24 @@ def is_quorum(declaration: QueueDeclaration) -> bool:
     return declaration.arguments.get("x-queue-type") == QUORUM
 
 
+def policy_kind(arguments: FieldTable) -> PolicyKind:
+    """As what policies know a queue of these arguments."""
+    return "quorum" if arguments.get("x-queue-type") == QUORUM else "queue"
+
+
 def validate_quorum(declaration: QueueDeclaration, vhost: str) -> None:
     """Refuse what a quorum queue cannot be. Raises: PreconditionFailed."""
     arguments = declaration.arguments
     where = describe("queue", declaration.name, vhost)
-    check_arguments(
-        {key: value for key, value in arguments.items() if key != "x-queue-type"}, where
-    )
-    for key in ("x-delivery-limit", "x-quorum-initial-group-size"):
-        wrong = not_negative(arguments[key], arguments) if key in arguments else None
-        if wrong is not None:
-            raise PreconditionFailed(f"invalid arg '{key}' for {where}: {wrong}")
-    for key in _FOREIGN:
-        if key in arguments and arguments[key] is not False:
+    known = {key: value for key, value in arguments.items() if key in QUORUM_KEYS}
+    check_arguments({key: known[key] for key in known if key != "x-queue-type"}, where)
+    for key, wrong in _wrong(known):
+        raise PreconditionFailed(f"invalid arg '{key}' for {where}: {wrong}")
+    for key in (*_FOREIGN, *_NOT_BUILT):
+        if key in arguments and (key not in _NOT_BUILT or arguments[key] is not False):
             raise PreconditionFailed(
                 f"invalid arg '{key}' for {where} of queue type rabbit_quorum_queue"
             )
-    size = arguments.get("x-quorum-initial-group-size", 1)
-    if isinstance(size, int) and not 1 <= size <= REPLICAS_MAX:
-        raise PreconditionFailed(
-            f"invalid arg 'x-quorum-initial-group-size' for {where}: {{value_out_of_range,{size}}}"
-        )
     for name, is_wrong in (
         ("auto-delete", declaration.auto_delete),
         ("exclusive-owner", declaration.owner is not None),
@@ -77,9 +85,44 @@ def validate_quorum(declaration: QueueDeclaration, vhost: str) -> None:
     ):
         if is_wrong:
             raise PreconditionFailed(f"invalid property '{name}' for {where}")
+
     is_limited = "x-max-length" in arguments or "x-max-length-bytes" in arguments
     if is_limited and arguments.get("x-overflow") != "reject-publish":
         raise PreconditionFailed(
             f"invalid arg 'x-overflow' for {where}:"
             " \"a quorum queue with a length limit needs 'reject-publish'\""
         )
+
+
+def _wrong(known: FieldTable) -> list[tuple[str, str]]:
+    """(key, what is wrong with it), of what only a quorum queue knows."""
+    numbers = ("x-max-in-memory-length", "x-max-in-memory-bytes", "x-delivery-limit")
+    found = {key: not_negative(known[key], known) for key in numbers if key in known}
+    for key, words, said in (
+        ("x-dead-letter-strategy", _STRATEGIES, "invalid_dlx_strategy"),
+        ("x-queue-leader-locator", _LOCATORS, "invalid_queue_locator_arg"),
+    ):
+        if key in known:
+            found[key] = _one_of(known[key], words, said)
+    key = "x-quorum-initial-group-size"
+    if key in known:
+        size = known[key]
+        found[key] = not_negative(size, known)
+        if found[key] is None and isinstance(size, int) and not 1 <= size <= REPLICAS_MAX:
+            found[key] = "{value_zero,0}" if not size else f"{{value_out_of_range,{size}}}"
+    return [(key, wrong) for key, wrong in found.items() if wrong is not None]
+
+
+def _one_of(value: FieldValue, words: tuple[str, ...], said: str) -> str | None:
+    if not isinstance(value, str):
+        return f"{{unacceptable_type,{table.type_name(value)}}}"
+    return None if value in words else said
+
+
+def check_equivalent_quorum(
+    current: FieldTable, received: FieldTable, queue: str, vhost: str
+) -> None:
+    """Refuse a redeclaration of a quorum queue whose arguments mean another one. Raises: PreconditionFailed."""
+    where = describe("queue", queue, vhost)
+    for key in QUORUM_KEYS:
+        check_same_argument(key, current, received, where)

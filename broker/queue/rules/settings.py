@@ -5,8 +5,8 @@ redeclaration mean the same queue (`check_equivalent`), and what is in force (`c
 `broker.vhost.vhost` on declare and policy changes; `Settings` is read by the queue.
 
 Rules: a limit given both ways is the lower of the two; for dead-lettering, overflow, mode and version the argument
-wins; priority, single active consumer and type are arguments only. Keys of other queue types are refused, unknown
-keys are accepted and kept.
+wins, but for a quorum queue's overflow and expiry the policy; priority, single active consumer and type are arguments
+only. Keys of other queue types are refused, unknown keys are accepted and kept.
 
 Source: RabbitMQ's rabbit_amqqueue:declare_args, check_arguments, assert_args_equivalence; rabbit_queue_type_util.
 """
@@ -82,6 +82,9 @@ class Settings:
     version: int = 2
     single_active_consumer: bool = False
     consumer_timeout_ms: int | None = None
+    delivery_limit: int | None = None
+    is_at_least_once: bool = False
+    """Whether dead letters are to be stored before their originals go; both of quorum queues only."""
 
     @property
     def is_limited(self) -> bool:
@@ -263,14 +266,19 @@ def compute(
     arguments: FieldTable, policy: Mapping[str, PolicyValue], default_version: int = 2
 ) -> Settings:
     """What is in force, of validated arguments and the effective policy definition."""
+    is_quorum = arguments.get("x-queue-type") == "quorum"
     overflow = _text(arguments, policy, "overflow")
+    expires_ms = _lower(arguments, policy, "expires")
+    if is_quorum:  # RabbitMQ: of a quorum queue's, the policy's word holds for these two
+        overflow = _text({}, policy, "overflow") or overflow
+        expires_ms = _lower({}, policy, "expires") or expires_ms
     mode = _text(arguments, policy, "queue-mode")
     routing_key = _text(arguments, policy, "dead-letter-routing-key")
     version = arguments.get("x-queue-version", policy.get("queue-version"))
     priority = arguments.get("x-max-priority")
     return Settings(
         message_ttl_ms=_lower(arguments, policy, "message-ttl"),
-        expires_ms=_lower(arguments, policy, "expires"),
+        expires_ms=expires_ms,
         max_length=_lower(arguments, policy, "max-length"),
         max_length_bytes=_lower(arguments, policy, "max-length-bytes"),
         overflow=next((known for known in OVERFLOWS if known == overflow), "drop-head"),
@@ -283,6 +291,8 @@ def compute(
         version=_version(version, default_version),
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
         consumer_timeout_ms=_lower(arguments, policy, "consumer-timeout"),
+        delivery_limit=_lower(arguments, policy, "delivery-limit"),
+        is_at_least_once=_text(arguments, policy, "dead-letter-strategy") == "at-least-once",
     )
 
 

@@ -6,6 +6,7 @@ Covers: broker/node/replication.py, broker/queue/placement.py
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from burrowmq.broker.inspect.queues import queue_row
 from burrowmq.broker.node.replication import ALONE
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.replicated.looks import TRIM_COUNT
+from burrowmq.broker.rules.policy import Policy
 from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import QUORUM, ClusterBench
@@ -645,3 +647,69 @@ def test_what_comes_for_a_consumer_that_has_left_goes_back(bench: ClusterBench) 
     other.call(1, spec.Basic.Cancel(consumer_tag="c"))
     bench.settle()
     assert list(bench.stream().ready) == [1]
+
+
+def test_who_declares_or_consumes_as_a_quorum_queue_does_not_allow_is_told_so(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    consume = functools.partial(spec.Basic.Consume, queue="q")
+    for method, text in (
+        (
+            spec.Queue.Declare(queue="", durable=True, arguments=QUORUM),
+            "PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue",
+        ),
+        (
+            spec.Queue.Declare(queue="q", durable=True, arguments={"x-queue-type": "classic"}),
+            "PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue 'q' in vhost '/':"
+            " received 'classic' but current is 'quorum'",
+        ),
+        (
+            consume(arguments={"x-stream-offset": "last"}),
+            "PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 'q' in vhost '/'"
+            " of queue type rabbit_quorum_queue",
+        ),
+        (
+            consume(arguments={"x-cancel-on-ha-failover": True}),
+            "PRECONDITION_FAILED - invalid arg 'x-cancel-on-ha-failover' for queue 'q' in vhost '/'"
+            " of queue type rabbit_quorum_queue",
+        ),
+        (
+            consume(arguments={"x-priority": "important"}),
+            "PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/':"
+            ' "expected integer, got longstr"',
+        ),
+    ):
+        ((_, close),) = client.call(1, method)
+        assert close.reply_text == text
+        client.call(1, spec.Channel.CloseOk(), spec.Channel.Open())
+    assert queue.consumer_count == 0
+
+
+def test_a_policy_for_quorum_queues_sets_the_limit_of_deliveries_and_takes_it_away(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.queue("dead")
+    bench.declared(client, **DEAD)
+    publish(client, b"1", b"2")
+    bench.settle()
+    policies = bench.vhost.policies
+    policies.policies["p"] = Policy(
+        name="p", pattern="^q$", apply_to="quorum_queues", definition={"delivery-limit": 0}
+    )
+    bench.vhost.policies_changed()
+    bench.settle()
+    other = consume(bench)
+    other.call(1, spec.Basic.Reject(1, requeue=True))
+    bench.settle()
+    assert bench.vhost.queues["dead"].ready_count == 1
+    policies.policies.clear()
+    bench.vhost.policies_changed()
+    bench.settle()
+    for tag in (2, 3, 4):
+        other.call(1, spec.Basic.Reject(tag, requeue=True))
+        bench.settle()
+    assert bench.vhost.queues["dead"].ready_count == 1
+    assert list(bench.stream().messages) == [2]

@@ -39,6 +39,11 @@ def test_the_highest_priority_that_matches_applies() -> None:
         ("classic_queues", "queue", True),
         ("quorum_queues", "queue", False),
         ("streams", "queue", False),
+        ("all", "quorum", True),
+        ("queues", "quorum", True),
+        ("classic_queues", "quorum", False),
+        ("quorum_queues", "quorum", True),
+        ("exchanges", "quorum", False),
         ("exchanges", "exchange", True),
         ("exchanges", "queue", False),
     ],
@@ -53,6 +58,23 @@ def test_a_key_of_another_queue_type_keeps_the_policy_from_queues() -> None:
         policy("p", priority=9, definition={"max-age": "1h", "max-length": 1}), policy("plain")
     )
     assert found.effective("queue", "q").policy == "plain"
+
+
+@pytest.mark.parametrize(
+    ("key", "kinds"),
+    [
+        ("delivery-limit", ["quorum"]),
+        ("dead-letter-strategy", ["quorum"]),
+        ("queue-mode", ["queue"]),
+        ("ha-mode", ["queue"]),
+        ("max-age", []),
+        ("overflow", ["queue", "quorum"]),
+    ],
+)
+def test_a_policy_holds_for_the_types_that_know_all_of_it(key: str, kinds: list[str]) -> None:
+    found = policies(policy("p", definition={key: 1, "max-length": 1}))
+    both: tuple[Any, ...] = ("queue", "quorum")
+    assert [kind for kind in both if found.effective(kind, "q") is not NO_POLICY] == kinds
 
 
 def test_operator_policies_are_merged_in() -> None:
