@@ -108,6 +108,10 @@ class Refusals:
         one = self._found.get(queue_id)
         return one.reason if one is not None and (one.is_stuck or one.failed) else ""
 
+    def failed_files(self) -> list[str]:
+        """Give the files that were given up since their sync failed, and that are not written anew yet."""
+        return [path for one in self._found.values() for path in one.failed]
+
     def note_in(self, commit: StagedCommit) -> None:
         """A commit begins: what it has for refused queues is refused too."""
         if self._found:

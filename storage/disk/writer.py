@@ -316,6 +316,10 @@ class Writer:
         shared: dict[File, str] = {}
         for store in stores:
             shared |= store.unsynced_files()
+        for path in self.refusals.failed_files() if self.refusals else ():
+            self.context.cache.forget(
+                path
+            )  # a rescue may have said in it where messages of a shared store are now
         began, before = time.perf_counter(), self.context.cache.syncs
         failed = self.context.cache.sync(shared, self.refused.is_own)
         if self.context.cache.syncs != before:

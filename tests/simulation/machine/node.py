@@ -38,6 +38,7 @@ from burrowmq.offline.streams import Streams
 from burrowmq.storage.directory import context, terms
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
 from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY, read_recorded
+from burrowmq.storage.disk.refusals import Refusals
 from burrowmq.storage.log import commit_log, mount, own_files, small_queues, syncs
 from burrowmq.storage.log import files as log_files
 from burrowmq.storage.queue import table
@@ -306,9 +307,10 @@ class Machine:
         node = self.node
         assert node is not None
         assert node.engine._writer is not None
-        refused = node.engine._writer.refusals._found.values()
-        stuck = {keyed(*one.queue.names[:2]) for one in refused if one.is_stuck}
-        withheld = node.engine._writer.refusals._withheld.values()
+        refusals = node.engine._writer.refusals
+        held = _stuck(refusals)
+        stuck = {keyed(*refusals._found[one].queue.names[:2]) for one in held}
+        withheld = refusals._withheld.values()
         waiting = {
             keyed(*one.queue.names[:2]) for one in withheld
         }  # for copies that others are owed
@@ -541,3 +543,16 @@ class Machine:
             if self.loop.ready:
                 self.loop.run_once()
         self._look()
+
+
+def _stuck(refusals: Refusals) -> set[int]:
+    """Refused queues that are not tried again: no file is written anew while one that is stuck is owed copies of it."""
+    found = {queue_id for queue_id, one in refusals._found.items() if one.is_stuck}
+    size = -1
+    while size < len(found):
+        size = len(found)
+        for queue_id, withheld in refusals._withheld.items():
+            one = refusals._found.get(queue_id)
+            if one is not None and one.failed and withheld.targets & {queue_id, *found}:
+                found.add(queue_id)
+    return found
