@@ -28,6 +28,7 @@ from burrowmq.broker.words.resource import (
     row_key,
 )
 from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.table import type_name
 from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
@@ -59,6 +60,23 @@ class ExchangeDeclaration:
     auto_delete: bool = False
     internal: bool = False
     arguments: FieldTable = field(default_factory=dict)
+
+
+def alternate_exchange(arguments: FieldTable, exchange: str, vhost: str) -> str | None:
+    """The alternate of a new exchange, for the permission checks that precede its making.
+
+    Raises: PreconditionFailed when it is no string.
+    """
+    key = "alternate-exchange"
+    if key not in arguments:
+        return None
+    value = arguments[key]
+    if not isinstance(value, str):
+        raise PreconditionFailed(
+            f"invalid type '{type_name(value)}' for arg '{key}'"
+            f" in {describe('exchange', exchange, vhost)}"
+        )
+    return value
 
 
 class ExchangeGraph:

@@ -92,6 +92,7 @@ async def add(call: Call) -> web.Response:
     commands.users.require(call, vhost, "write", kind, destination)
     commands.users.require(call, vhost, "read", "exchange", source)
     key = str(body.get("routing_key", ""))
+    commands.users.require_topic(call, vhost, "read", source, key)
     commands.topology.bind(call.node, vhost, source, (kind, destination), key, arguments)
     address = inspect.properties_key(key, arguments)
     location = f"{quote(destination, safe='')}/{quote(address, safe='')}"
@@ -123,6 +124,7 @@ async def delete(call: Call) -> web.Response:
         raise unauthorised("Access refused.")
     commands.users.require(call, row["vhost"], "write", row["destination_type"], row["destination"])
     commands.users.require(call, row["vhost"], "read", "exchange", row["source"])
+    commands.users.require_topic(call, row["vhost"], "read", row["source"], row["routing_key"])
     commands.topology.unbind(call.node, row["vhost"], found)
     return no_content()
 

@@ -11,6 +11,7 @@ import binascii
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.exchange.graph import alternate_exchange
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
@@ -31,6 +32,7 @@ from burrowmq.management.answers.reply import (
 from burrowmq.management.api.bindings import reply_bindings
 from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
+from burrowmq.protocol.table import from_json
 
 
 def _public(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
@@ -73,6 +75,9 @@ async def declare(call: Call) -> web.Response:
     if not name:
         raise unauthorised("Access refused.")
     commands.users.require(call, vhost, "configure", "exchange", name)
+    if name not in call.node.vhosts[vhost].exchanges:
+        alternate = alternate_exchange(from_json(arguments), name, vhost)
+        commands.users.require_way(call, vhost, "exchange", name, alternate)
     is_new = commands.topology.declare_exchange(
         call.node,
         vhost,
@@ -119,8 +124,7 @@ async def publish(call: Call) -> web.Response:
     key = str(body["routing_key"])
     try:
         commands.users.require(call, vhost, "write", "exchange", name)
-        if call.node.vhosts[vhost].exchanges[name].type == "topic":
-            commands.users.require_topic(call, vhost, name, key)
+        commands.users.require_topic(call, vhost, "write", name, key)
         commands.users.require_user_id(call, properties.get("user_id"))
         routed = await messages.publish(call.node, vhost, name, key, properties, _payload(body))
     except (AccessRefused, PreconditionFailed) as refusal:

@@ -14,6 +14,7 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.broker.queue.dormant import DORMANT_BYTES
 from burrowmq.broker.queue.port import QueuePort
+from burrowmq.broker.queue.rules.settings import dead_letter_exchange
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
@@ -53,6 +54,7 @@ from burrowmq.management.answers.reply import (
 )
 from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
+from burrowmq.protocol.table import from_json
 
 Row = dict[str, Any]
 
@@ -192,6 +194,9 @@ async def declare(call: Call) -> web.Response:
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")
     commands.users.require(call, vhost, "configure", "queue", name)
+    if name not in call.node.vhosts[vhost].queues:
+        exchange = dead_letter_exchange(from_json(arguments), name, vhost)
+        commands.users.require_way(call, vhost, "queue", name, exchange)
     is_new = commands.topology.declare_queue(
         call.node,
         vhost,

@@ -13,6 +13,7 @@ from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.auth import (
     Access,
     Permission,
+    TopicAccess,
     TopicPermission,
     User,
 )
@@ -46,11 +47,22 @@ def require(call: Call, vhost: str, access: Access, kind: ResourceKind, name: st
     call.node.auth.check(call.node.auth.users[call.caller.name], vhost, access, kind, name)
 
 
-def require_topic(call: Call, vhost: str, exchange: str, key: str) -> None:
-    """The caller's permission to write with this key to a topic exchange. Raises: AccessRefused."""
-    if not call.caller.is_trusted:
-        user = call.node.auth.users[call.caller.name]
-        call.node.auth.check_topic(user, vhost, "write", exchange, key)
+def require_topic(call: Call, vhost: str, access: TopicAccess, exchange: str, key: str) -> None:
+    """The caller's permission to use this key with an exchange, if that is a topic exchange. Raises: AccessRefused."""
+    if call.caller.is_trusted or call.node.vhosts[vhost].exchanges[exchange].type != "topic":
+        return
+    user = call.node.auth.users[call.caller.name]
+    call.node.auth.check_topic(user, vhost, access, exchange, key)
+
+
+def require_way(call: Call, vhost: str, kind: ResourceKind, name: str, to: str | None) -> None:
+    """A new queue or exchange may hand messages on to an exchange: who may read the one, and write to the other.
+
+    Raises: AccessRefused.
+    """
+    if to is not None:
+        require(call, vhost, "read", kind, name)
+        require(call, vhost, "write", "exchange", to)
 
 
 def require_user_id(call: Call, user_id: object) -> None:

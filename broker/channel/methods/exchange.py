@@ -19,9 +19,9 @@ from burrowmq.broker.channel.methods.topology import (
     refuse_default_exchange,
 )
 from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.exchange.graph import alternate_exchange
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.broker.words.resource import describe
-from burrowmq.protocol import table
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
 from burrowmq.protocol.methods import Exchange as Methods
 
@@ -71,16 +71,10 @@ def _check_new(channel: Channel, declaration: ExchangeDeclaration) -> None:
     name = declaration.name
     if name.startswith(RESERVED_PREFIX):
         raise AccessRefused(f"exchange name '{name}' contains reserved prefix 'amq.*'")
-    if "alternate-exchange" not in declaration.arguments:
-        return
-    alternate = declaration.arguments["alternate-exchange"]
-    if not isinstance(alternate, str):
-        raise PreconditionFailed(
-            f"invalid type '{table.type_name(alternate)}' for arg 'alternate-exchange'"
-            f" in {describe('exchange', name, channel.vhost.name)}"
-        )
-    channel.rights.check("read", "exchange", name)
-    channel.rights.check("write", "exchange", alternate)
+    alternate = alternate_exchange(declaration.arguments, name, channel.vhost.name)
+    if alternate is not None:
+        channel.rights.check("read", "exchange", name)
+        channel.rights.check("write", "exchange", alternate)
 
 
 def delete(channel: Channel, method: Any) -> None:

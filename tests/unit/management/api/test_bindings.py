@@ -59,3 +59,26 @@ def test_the_default_exchange_is_nobodys_to_bind(served: Served) -> None:
         served.api("PUT", "/api/exchanges/%2F/amq.default", {"type": "direct"}),
     ):
         assert (refused.status, refused.body["error"]) == (401, "not_authorised")
+
+
+def test_keys_of_a_topic_exchange_are_bound_and_unbound_by_those_who_may_read_them(
+    served: Served,
+) -> None:
+    served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
+    rights = {"configure": "", "write": "orders", "read": "amq.topic"}
+    served.api("PUT", "/api/permissions/%2F/plain", rights)
+    topics = {"exchange": "amq.topic", "write": "", "read": "^mine"}
+    served.api("PUT", "/api/topic-permissions/%2F/plain", topics)
+    assert served.api("POST", PAIR, {"routing_key": "mine"}, login="plain:x").status == 201
+    assert served.api("DELETE", f"{PAIR}/mine", login="plain:x").status == 204
+    served.api("POST", PAIR, {"routing_key": "secret"})
+    expected = "read access to topic '{}' in exchange 'amq.topic' in vhost '/' refused for user 'plain'"
+    for refused, key in (
+        (served.api("POST", PAIR, {"routing_key": "#"}, login="plain:x"), "#"),
+        (served.api("DELETE", f"{PAIR}/secret", login="plain:x"), "secret"),
+    ):
+        assert refused.status == 401
+        assert refused.body == {"error": "not_authorised", "reason": expected.format(key)}
+    keys = [row["routing_key"] for row in served.get(PAIR)]
+    assert "secret" in keys
+    assert "#" not in keys

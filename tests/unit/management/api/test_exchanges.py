@@ -86,3 +86,36 @@ def test_exchanges_have_details(served: Served) -> None:
     assert len(rows[""]["message_stats"]["publish_in_details"]["samples"]) == 2
     assert "message_stats" not in rows["amq.fanout"]
     assert served.get("/api/exchanges/%2F/amq.default")["message_stats"]["publish_in"] == 7
+
+
+def test_an_alternate_exchange_is_for_those_who_may_write_there(served: Served) -> None:
+    served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
+    rights = {"configure": "^mine", "write": "^mine", "read": "^mine"}
+    served.api("PUT", "/api/permissions/%2F/plain", rights)
+    path = "/api/exchanges/%2F/mine"
+    other = {"type": "fanout", "arguments": {"alternate-exchange": "amq.fanout"}}
+    refused = served.api("PUT", path, other, login="plain:x")
+    assert refused.status == 401
+    assert refused.body["reason"] == (
+        "write access to exchange 'amq.fanout' in vhost '/' refused for user 'plain'"
+    )
+    assert served.api("GET", path).status == 404
+    own = {"type": "fanout", "arguments": {"alternate-exchange": "mine.too"}}
+    assert served.api("PUT", path, own, login="plain:x").status == 201
+    served.api("PUT", "/api/exchanges/%2F/mine.old", other)
+    assert served.api("PUT", "/api/exchanges/%2F/mine.old", other, login="plain:x").status == 204
+    rights = {"configure": "^mine", "write": ".*", "read": ""}
+    served.api("PUT", "/api/permissions/%2F/plain", rights)
+    unread = served.api("PUT", f"{path}.new", other, login="plain:x")
+    assert unread.body["reason"] == (
+        "read access to exchange 'mine.new' in vhost '/' refused for user 'plain'"
+    )
+
+
+def test_an_alternate_exchange_is_a_name(served: Served) -> None:
+    body = {"type": "fanout", "arguments": {"alternate-exchange": 1}}
+    refused = served.api("PUT", "/api/exchanges/%2F/ex", body)
+    assert (refused.status, refused.body["reason"]) == (
+        400,
+        "invalid type 'long' for arg 'alternate-exchange' in exchange 'ex' in vhost '/'",
+    )

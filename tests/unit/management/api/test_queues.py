@@ -225,3 +225,27 @@ def test_a_virtual_host_that_goes_while_its_queues_are_listed(bench: NodeBench, 
 
     (row,) = json.loads(bench.loop.run_until_complete(listed()).body)["items"]
     assert row["vhost"] == "!brief"
+
+
+def test_dead_letters_go_where_the_caller_may_write(served: Served) -> None:
+    served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
+    rights = {"configure": "^mine", "write": "^mine", "read": "^mine"}
+    served.api("PUT", "/api/permissions/%2F/plain", rights)
+    path = "/api/queues/%2F/mine"
+    other = {"arguments": {"x-dead-letter-exchange": "amq.fanout"}}
+    refused = served.api("PUT", path, other, login="plain:x")
+    assert refused.status == 401
+    assert refused.body["reason"] == (
+        "write access to exchange 'amq.fanout' in vhost '/' refused for user 'plain'"
+    )
+    assert served.api("GET", path).status == 404
+    own = {"arguments": {"x-dead-letter-exchange": "mine.dead"}}
+    assert served.api("PUT", path, own, login="plain:x").status == 201
+    served.api("PUT", "/api/queues/%2F/mine.old", other)
+    assert served.api("PUT", "/api/queues/%2F/mine.old", other, login="plain:x").status == 204
+    rights = {"configure": "^mine", "write": ".*", "read": ""}
+    served.api("PUT", "/api/permissions/%2F/plain", rights)
+    unread = served.api("PUT", f"{path}.new", other, login="plain:x")
+    assert unread.body["reason"] == (
+        "read access to queue 'mine.new' in vhost '/' refused for user 'plain'"
+    )
