@@ -8,8 +8,8 @@ first message that was not delivered says when it is due. Then it is pulled, and
 With a TTL of the queue's own, messages expire in their order: as long as all that were pulled are due, twice as many
 are tried with one peek at the last of them. With `expiration` alone it is one by one, since the head decides.
 
-State owned: which message is looked at, and when it is due. Called by `broker.replicated.queue` while this node pulls
-nothing; the server's time of a message and this node's clock are compared, so that they have to agree.
+State owned: whether anything may expire, which message is looked at, and when it is due. Called by
+`broker.replicated.queue`; the server's time of a message and this node's clock are compared, so that they have to agree.
 """
 
 from __future__ import annotations
@@ -56,12 +56,31 @@ class Overdue:
         self._changed = changed
         self.ttl_ms: int | None = None
         """The queue's."""
+        self.has_own = False
+        """Whether something that was published here expires by itself."""
+        self._is_watching = False  # it is known, or asked, or for others to see which is the first
         self._sid = 0
         self._inbox = b""
         self._head = 0  # the first message that nobody was given; 0: not known, or there is none
         self._step = 1  # so many from there on are tried at once
         self._deadline_ms: int | None = None  # of the last of these, when it was looked at
         self._asked_ms: float | None = None  # when something was asked that is not answered
+
+    def stored(self, *, is_pulled: bool) -> None:
+        """There is more in the stream, which somebody pulls or not."""
+        self._is_watching &= is_pulled
+
+    def watch(self, now_ms: float, ready_count: int, *, is_resting: bool) -> None:
+        """Where this node pulls nothing (`is_resting`), somebody has to see that what is due goes."""
+        if not is_resting:
+            self.rest()
+            self._is_watching = False
+            return
+        may_expire = self.has_own or self.ttl_ms is not None
+        if may_expire and not self._is_watching and ready_count:
+            self._is_watching = True
+            self._on_blind()  # who is the first?
+        self.send(now_ms)
 
     def looked(self, head: int) -> None:
         """The stream's first message that was not delivered, 0 where there is none or somebody pulls."""

@@ -1,6 +1,6 @@
 """A quorum queue: a work-queue stream of JetStream, seen from one front-end.
 
-What is published goes into the stream in bursts (`cluster.window`); a ticket says when a majority has it. While
+What is published goes into the stream in bursts (`publishing`); a ticket says when a majority has it. While
 somebody consumes, messages are pulled ahead of the consumers' credit onto the `shelf`, from which they are dealt as a
 classic queue deals its own. An ack or a reject lets go of a message in the stream; what is given back is delivered
 again from here while there are consumers, else by whichever front-end has some. What a front-end that dies has held
@@ -23,8 +23,7 @@ from typing import Final
 from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.origin import Origin
-from burrowmq.broker.queue.outcome import ACCEPTED, Outcome, Rejected
-from burrowmq.broker.queue.placement import Placement
+from burrowmq.broker.queue.outcome import ACCEPTED, Outcome
 from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.queue.run import LOGGED
@@ -32,39 +31,27 @@ from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
 from burrowmq.broker.queue.serve.rate import ConsumptionRate
 from burrowmq.broker.queue.serve.serving import Dealing
+from burrowmq.broker.replicated.figures import Figures
 from burrowmq.broker.replicated.flow import flow_of
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.intake import Intake
 from burrowmq.broker.replicated.looks import Looks
 from burrowmq.broker.replicated.overdue import Overdue
+from burrowmq.broker.replicated.publishing import Publishing
 from burrowmq.broker.replicated.shelf import Shelf
-from burrowmq.broker.replicated.stream import QueueStream, stream_name
+from burrowmq.broker.replicated.stream import QueueStream, stream_name, stream_settings
+from burrowmq.broker.replicated.wakeup import Wakeup
 from burrowmq.broker.report.cluster_state import Flow
-from burrowmq.broker.report.metrics import QueueMetrics
-from burrowmq.broker.turn.clock import Timer
-from burrowmq.cluster.api import StreamSettings
-from burrowmq.cluster.record import pack
-from burrowmq.cluster.window import Window
-from burrowmq.cluster.wire import Delivered
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.errors import AmqpError, NotFound
 
-OBJECTS_BYTES: Final = 4096
-"""What the parts of a queue weigh without any message, roughly."""
 UNSERVED_MS: Final = 100.0
 """Between two looks at what has waited for too long, while nothing can be sent."""
 
 
-class ReplicatedQueue:
+class ReplicatedQueue(Figures):
     """One quorum queue. Built by `broker.node.replication`."""
-
-    kind = "quorum"
-    is_dormant = False
-    is_asleep = False
-    durable = True
-    auto_delete = False
-    exclusive_owner: object | None = None
 
     def __init__(
         self,
@@ -87,15 +74,9 @@ class ReplicatedQueue:
         self.counts = Counts(context.metrics)
         self.consumers = Consumers(context.scheduler)
         self._after_pump: list[Callable[[], None]] = []
-        self._timer: Timer | None = None
-        self._timer_ms = 0.0
-        self._expires = False  # something that was published here does
-        self._is_watching = (
-            False  # it is known, or asked, or for others to see which message is the first
-        )
+        self._wakeup = Wakeup(context.scheduler, self._changed)
         self._is_restored = declaration.default_version is not None
-        self._is_crowded = False
-        self._message_count = 0  # in the stream, as far as this front-end knows
+        self._message_count = 0
         self._make_parts(context, settings, replicas)
         front_end.join(self, self._stream.name)
 
@@ -111,8 +92,7 @@ class ReplicatedQueue:
             self._on_counted,
             is_ours=self._is_restored,
         )
-        self._answers_sid, inbox = front_end.subscribe(self._on_answers)
-        self._window = Window(name.encode(), b"%b.%d" % (front_end.token, self._answers_sid), inbox)
+        self._publishing = Publishing(name, front_end, self._on_stored, self._changed)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self._shelf = Shelf(self._on_forgotten, scheduler.wall_ms)
         self._intake = Intake(
@@ -159,76 +139,6 @@ class ReplicatedQueue:
 
     # -- what is there --------------------------------------------------------------------------------------------
 
-    @property
-    def vhost_name(self) -> str:
-        """The virtual host in which it is."""
-        return self._context.vhost_name
-
-    @property
-    def placement(self) -> Placement | None:
-        """Which servers keep it, as of the last look."""
-        return self._stream.placement
-
-    @property
-    def ready_count(self) -> int:
-        """Messages ready for delivery, here or at another front-end."""
-        return max(0, self._message_count - self.counts.unacked_count)
-
-    @property
-    def ready_bytes(self) -> int:
-        """Octets of them, with what the stream adds to each."""
-        return max(0, self._stream.byte_count - self.counts.unacked_bytes)
-
-    @property
-    def unacked_count(self) -> int:
-        """Messages that this front-end has handed out."""
-        return self.counts.unacked_count
-
-    @property
-    def unacked_bytes(self) -> int:
-        """Body bytes of them."""
-        return self.counts.unacked_bytes
-
-    @property
-    def persistent_count(self) -> int:
-        """All are."""
-        return self.ready_count + self.counts.unacked_count
-
-    @property
-    def persistent_bytes(self) -> int:
-        """Bytes of them."""
-        return self.ready_bytes + self.counts.unacked_bytes
-
-    @property
-    def ram_ready_count(self) -> int:
-        """Messages that were pulled."""
-        return self._shelf.count
-
-    @property
-    def ram_ready_bytes(self) -> int:
-        """Body bytes of them."""
-        return self._shelf.size
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes that its objects take here."""
-        return OBJECTS_BYTES + self._shelf.size
-
-    @property
-    def consumer_count(self) -> int:
-        """Those of this front-end."""
-        return len(self.consumers)
-
-    @property
-    def metrics(self) -> QueueMetrics:
-        """What has happened so far, here."""
-        return self.counts.metrics
-
-    @property
-    def is_withheld(self) -> bool:
-        """Whether there may be messages that nobody gets, since the cluster does not answer."""
-        return not self.is_deleted and self._intake.is_unanswered
-
     def ask(self, then: Callable[[AmqpError | None], None]) -> None:
         """Learn from the cluster how many messages there are."""
         self._stream.ask(lambda reason: then(self._inaccessible(reason) if reason else None))
@@ -250,35 +160,18 @@ class ReplicatedQueue:
         if self.is_deleted:
             return ACCEPTED
         self.counts.published(len(messages))
-        window, now_ms = self._window, self._front_end.now_ms()
-        if window.is_full and window.is_stalled(now_ms):
-            window.refused_count += len(messages)
-            return Rejected(list(range(len(messages))), is_pending=False)
-        window.payload_max = self._front_end.payload_max
+        now_ms = self._front_end.now_ms()
         self._looks.stirred(now_ms)
         self._front_end.tell(self._stream.name)
-        ticket = window.add([pack(message) for message in messages], now_ms)
-        ticket.is_crowded = window.is_full
-        self._is_crowded |= ticket.is_crowded
-        self._expires |= bool(flags & PROP_EXPIRATION)
+        self._overdue.has_own |= bool(flags & PROP_EXPIRATION)
         self._changed()
-        return ticket
+        return self._publishing.publish(messages, now_ms)
 
     take = publish
 
-    def _on_answers(self, deliveries: list[Delivered]) -> None:
-        now_ms = self._front_end.now_ms()
-        for delivered in deliveries:
-            self._window.answered(delivered, now_ms)
-        self._tell_done()
-        self._changed()
-
-    def _tell_done(self) -> None:
-        for ticket in self._window.take_done():
-            self._message_count += ticket.count - len(ticket.refused)
-            self._is_watching &= self._stream.is_pulled
-            if ticket.on_done is not None:
-                ticket.on_done()
+    def _on_stored(self, count: int) -> None:
+        self._message_count += count
+        self._overdue.stored(is_pulled=self._stream.is_pulled)
 
     # -- the end of a turn ----------------------------------------------------------------------------------------
 
@@ -308,59 +201,30 @@ class ReplicatedQueue:
         front_end, now_ms = self._front_end, self._front_end.now_ms()
         is_served = front_end.is_open and not front_end.is_congested and self._stream.is_ready
         if is_served:
-            front_end.write(self._window.poll(now_ms))
+            self._publishing.send(now_ms)
             self._intake.send(now_ms)
-            self._watch_what_expires(now_ms)
+            self._overdue.watch(now_ms, self.ready_count, is_resting=self._intake.is_resting)
         else:
-            self._window.expire(now_ms)
+            self._publishing.expire(now_ms)
             self._intake.expire(now_ms)
-        self._tell_done()
-        if self._is_crowded and (not self._window.is_full or self._window.is_stalled(now_ms)):
-            self._is_crowded = False
-            front_end.on_eased()
         look_ms = self._looks.due_ms()
         if is_served and now_ms >= look_ms:
             self._looks.looked(now_ms)
             self._stream.refresh()
             look_ms = self._looks.due_ms()
         dues = (
-            self._window.due_ms(),
+            self._publishing.window.due_ms(),
             self._intake.due_ms(),
             look_ms,
             self._overdue.due_ms(now_ms),
             self._expires_ms(now_ms),
         )
         due_ms = min(each for each in dues if each is not None)
-        self._wake_at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
-
-    def _watch_what_expires(self, now_ms: float) -> None:
-        """Where this node pulls nothing, somebody has to see that what is due goes."""
-        if not self._intake.is_resting:
-            self._overdue.rest()
-            self._is_watching = False
-            return
-        may_expire = self._expires or self.settings.message_ttl_ms is not None
-        if may_expire and not self._is_watching and self.ready_count:
-            self._is_watching = True
-            self._looks.hurry()  # who is the first?
-        self._overdue.send(now_ms)
+        self._wakeup.at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
 
     def _expires_ms(self, now_ms: float) -> float | None:
         deadline_ms = self._shelf.deadline_ms
         return now_ms + max(0, deadline_ms - self._scheduler.wall_ms()) if deadline_ms else None
-
-    def _wake_at(self, due_ms: float, now_ms: float) -> None:
-        if self._timer is not None:
-            if self._timer_ms <= due_ms:
-                return
-            self._timer.cancel()
-        self._timer_ms = due_ms
-        self._timer = self._scheduler.call_later((due_ms - now_ms) / 1000.0, self._on_time)
-
-    def _on_time(self) -> None:
-        self._timer = None
-        if not self.is_deleted:
-            self._changed()
 
     # -- consuming ------------------------------------------------------------------------------------------------
 
@@ -436,7 +300,7 @@ class ReplicatedQueue:
 
     def cluster_lost(self) -> None:
         """What is in flight is sent again; what was pulled stays, and may be delivered elsewhere meanwhile."""
-        self._window.lost(self._front_end.now_ms())
+        self._publishing.window.lost(self._front_end.now_ms())
         self._intake.lost()
         self._overdue.rest()
         self._changed()
@@ -453,7 +317,7 @@ class ReplicatedQueue:
     @property
     def flow(self) -> Flow:
         """See `Member`."""
-        return flow_of(self._window, self._intake, self._shelf, self._front_end.now_ms())
+        return flow_of(self._publishing.window, self._intake, self._shelf, self._front_end.now_ms())
 
     def cluster_closing(self) -> None:
         """Say what is acknowledged, and give back what is here."""
@@ -500,17 +364,12 @@ class ReplicatedQueue:
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)
             consumer.channel.consumer_cancelled(consumer)
-        self._window.give_up("the queue is deleted")
-        self._tell_done()
+        self._publishing.end("the queue is deleted")
         self._intake.end()
         self._overdue.end()
         self._stream.end()
-        self._front_end.unsubscribe(self._answers_sid)
         self._front_end.leave(self)
-        if self._is_crowded:
-            self._front_end.on_eased()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._wakeup.end()
         waiting, self._after_pump = self._after_pump, []
         for callback in waiting:
             callback()
@@ -518,24 +377,3 @@ class ReplicatedQueue:
 
 def _never(_: Shelf, __: int) -> bool:
     return False
-
-
-def stream_settings(
-    name: str, queue: str, vhost: str, settings: Settings, replicas: int
-) -> StreamSettings:
-    """The stream of a queue: full, it refuses what is new.
-
-    Where its length counts, what is acknowledged must not: there it is a work queue, which costs twice as much.
-    """
-    length = size = None
-    if settings.overflow == "reject-publish":
-        length, size = settings.max_length, settings.max_length_bytes
-    return StreamSettings(
-        name=name,
-        subjects=(name,),
-        replicas=replicas,
-        is_work_queue=length is not None or size is not None,
-        messages_max=-1 if length is None else length,
-        bytes_max=-1 if size is None else size,
-        metadata=(("burrowmq_vhost", vhost), ("burrowmq_queue", queue)),
-    )

@@ -19,6 +19,7 @@ from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
 from burrowmq.broker.queue.placement import Placement
+from burrowmq.broker.queue.rules.settings import Settings
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import api
 from burrowmq.cluster.api import (
@@ -60,6 +61,27 @@ def stream_name(vhost: str, queue: str) -> str:
     """A name without dots or spaces for any two names."""
     names = f"{len(vhost)} {vhost}{queue}".encode("utf-8", "surrogateescape")
     return f"Q_{blake2b(names, digest_size=_NAME_OCTETS).hexdigest()}"
+
+
+def stream_settings(
+    name: str, queue: str, vhost: str, settings: Settings, replicas: int
+) -> StreamSettings:
+    """The stream of a queue: full, it refuses what is new.
+
+    Where its length counts, what is acknowledged must not: there it is a work queue, which costs twice as much.
+    """
+    length = size = None
+    if settings.overflow == "reject-publish":
+        length, size = settings.max_length, settings.max_length_bytes
+    return StreamSettings(
+        name=name,
+        subjects=(name,),
+        replicas=replicas,
+        is_work_queue=length is not None or size is not None,
+        messages_max=-1 if length is None else length,
+        bytes_max=-1 if size is None else size,
+        metadata=(("burrowmq_vhost", vhost), ("burrowmq_queue", queue)),
+    )
 
 
 class QueueStream:

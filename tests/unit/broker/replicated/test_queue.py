@@ -1,6 +1,7 @@
 """Quorum queues as a client meets them, with servers in memory; real ones are in tests/cluster.
 
 Covers: broker/replicated/front_end.py, broker/replicated/intake.py, broker/replicated/overdue.py
+Covers: broker/replicated/figures.py, broker/replicated/publishing.py, broker/replicated/wakeup.py
 Covers: broker/node/replication.py, broker/queue/placement.py
 """
 
@@ -76,7 +77,7 @@ def test_a_queue_may_be_the_millionth_and_publish_without_an_end(bench: ClusterB
     assert bench.front_end is not None
     bench.front_end._last_sid = 1_000_000
     queue = bench.declared(client)
-    queue._window._burst_number = 10**12
+    queue._publishing.window._burst_number = 10**12
     publish(client, b"1", b"2")
     bench.settle()
     assert client.names() == ["Basic.Ack"]

@@ -1,0 +1,85 @@
+"""The way of a replicated queue's messages into its stream: runs become tickets, bursts go out, answers come back.
+
+State owned: the window, and whether publishers are held back because more waits in it than it takes. Called by
+`broker.replicated.queue`, which says when there is somebody to send to; `stored` is told how many messages of a ticket
+the stream has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burrowmq.broker.queue.outcome import Outcome, Rejected
+from burrowmq.broker.replicated.front_end import FrontEnd
+from burrowmq.cluster.record import pack
+from burrowmq.cluster.window import Window
+from burrowmq.cluster.wire import Delivered
+from burrowmq.protocol.codec import Message
+
+
+class Publishing:
+    """That of one queue."""
+
+    def __init__(
+        self,
+        stream: str,
+        front_end: FrontEnd,
+        stored: Callable[[int], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._front_end = front_end
+        self._stored = stored
+        self._changed = changed
+        self._is_crowded = False
+        self._sid, inbox = front_end.subscribe(self._on_answers)
+        self.window = Window(stream.encode(), b"%b.%d" % (front_end.token, self._sid), inbox)
+
+    def publish(self, messages: list[Message], now_ms: float) -> Outcome:
+        """Take a run; its ticket says when a majority has it."""
+        window = self.window
+        if window.is_full and window.is_stalled(now_ms):
+            window.refused_count += len(messages)
+            return Rejected(list(range(len(messages))), is_pending=False)
+        window.payload_max = self._front_end.payload_max
+        ticket = window.add([pack(message) for message in messages], now_ms)
+        ticket.is_crowded = window.is_full
+        self._is_crowded |= ticket.is_crowded
+        return ticket
+
+    def _on_answers(self, deliveries: list[Delivered]) -> None:
+        now_ms = self._front_end.now_ms()
+        for delivered in deliveries:
+            self.window.answered(delivered, now_ms)
+        self._tell_done()
+        self._changed()
+
+    def _tell_done(self) -> None:
+        for ticket in self.window.take_done():
+            self._stored(ticket.count - len(ticket.refused))
+            if ticket.on_done is not None:
+                ticket.on_done()
+
+    def send(self, now_ms: float) -> None:
+        """Send what is due."""
+        self._front_end.write(self.window.poll(now_ms))
+        self._end_turn(now_ms)
+
+    def expire(self, now_ms: float) -> None:
+        """Nothing can be sent: what has waited for too long is refused."""
+        self.window.expire(now_ms)
+        self._end_turn(now_ms)
+
+    def _end_turn(self, now_ms: float) -> None:
+        self._tell_done()
+        if self._is_crowded and (not self.window.is_full or self.window.is_stalled(now_ms)):
+            self._is_crowded = False
+            self._front_end.on_eased()
+
+    def end(self, reason: str) -> None:
+        """The queue is gone: what is not answered is refused."""
+        self.window.give_up(reason)
+        self._tell_done()
+        self._front_end.unsubscribe(self._sid)
+        if self._is_crowded:
+            self._is_crowded = False
+            self._front_end.on_eased()
