@@ -9,7 +9,7 @@ With a TTL of the queue's own, messages expire in their order: as long as all th
 are tried with one peek at the last of them. With `expiration` alone it is one by one, since the head decides.
 
 State owned: whether anything may expire, which message is looked at, and when it is due. Called by
-`broker.replicated.queue`; the server's time of a message and this node's clock are compared, so that they have to agree.
+`broker.replicated.queue`; the server's time of a message and this node's clock are compared, so they have to agree.
 """
 
 from __future__ import annotations
