@@ -153,18 +153,19 @@ class Run:
     async def close(self) -> None:
         """Close both links: what is on its way is confirmed and acked first, so that it is not moved a second time.
 
-        A destination that takes nothing would not read our close either: that link is cut.
+        A destination that an alarm has blocked would not read our close either: that link is cut. One that is only slow
+        reads all that is written before it.
         """
         destination = self._destination
         if self.pending and self._source.is_open and destination.is_open:
-            wait_s = SETTLE_TIMEOUT_S if destination.is_writable else BLOCKED_SETTLE_S
+            wait_s = BLOCKED_SETTLE_S if destination.is_blocked else SETTLE_TIMEOUT_S
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._settled.wait()
-        if destination.is_writable:
-            await destination.close()
-        else:
+        if destination.is_blocked:
             destination.abort()
+        else:
+            await destination.close()
         await self._source.close()
 
     def abort(self) -> None:

@@ -285,6 +285,35 @@ def test_one_whose_destination_is_blocked_ends_soon(
     assert world.count("a") + world.count("b") >= 200
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_one_whose_destination_reads_slowly_ends_without_a_loss_or_a_second_copy(
+    world: ShovelBench, mode: str
+) -> None:
+    bodies = [b"%d" % each + b"x" * 100_000 for each in range(300)]
+    world.shovel(src_queue="a", dest_uri=world.remote, dest_queue="b", ack_mode=mode)
+    world.until(lambda: world.state() == "running")
+    (wire,) = [
+        each.wire for each in world.bench.node.sessions if not each.peer.is_node and each.wire
+    ]
+    world.bench.perform(lambda: wire.pause_reading("asked"))
+    world.fill("a", *bodies)
+    worker, found = world.worker(), world.bench.node.shovels.found
+    assert worker is not None
+    assert found is not None
+    world.until(lambda: worker.run is not None and worker.run.is_blocked)
+    world.clear()
+    began = world.bench.loop.time()
+    world.until(lambda: world.bench.loop.time() - began > 2 * run.BLOCKED_SETTLE_S)
+    world.bench.perform(lambda: wire.resume_reading("asked"))
+    world.until(lambda: not found.leaving)
+    if mode == "no-ack":  # what is still in the source's buffers goes with it
+        moved = world.count("b")
+        assert moved == worker.forwarded
+        assert world.bodies("b") == bodies[:moved]
+    else:
+        assert world.bodies("b") + world.bodies("a") == bodies
+
+
 def test_a_user_may_do_through_a_shovel_what_he_may(world: ShovelBench) -> None:
     world.bench.node.auth.put_user("alice", "", ())
     world.shovel(src_uri="amqp://alice@/%2F", src_queue="a", dest_queue="b")
