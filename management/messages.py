@@ -18,7 +18,7 @@ from burrowmq.broker.channel.methods.publish import all_keys, check_expiration, 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.origin import Origin
-from burrowmq.broker.queue.outcome import Outcome
+from burrowmq.broker.queue.outcome import PENDING, Outcome
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DeliveryRun, returned
 from burrowmq.broker.report.metrics import VhostMetrics
@@ -46,8 +46,12 @@ async def publish(
 ) -> bool:
     """Route one message; whether a queue has taken it, when that is known. Raises: AmqpError, ApiError."""
     past = node.vhosts[vhost].past  # which may be gone when they have answered
-    outcomes = hand_in(node, vhost, exchange, key, properties, body)
-    taken = [await commands.commit.taken(each) for each in outcomes]
+    given = hand_in(node, vhost, exchange, key, properties, body)
+    taken = [await commands.commit.taken(outcome) for _, outcome in given]
+    if any(isinstance(outcome, int) and outcome & PENDING for _, outcome in given):
+        refused = await commands.commit.refused(node)
+        queues = [(queue.vhost_name, queue.name) for queue, _ in given]
+        taken = [each and queue not in refused for each, queue in zip(taken, queues, strict=True)]
     if all(taken):
         past.confirm += 1
         node.metrics.messages_confirmed += 1
@@ -56,7 +60,7 @@ async def publish(
 
 def hand_in(
     node: RunningNode, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
-) -> list[Outcome]:
+) -> list[tuple[QueuePort, Outcome]]:
     """Route one message; what the queues say that it reached. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
     commands.topology.check_size("routing_key", key)
@@ -78,9 +82,9 @@ def hand_in(
     for target in filter(is_no_queue, queues):
         target.publish([message], message.flags, message.size)
     reached = [queue for queue in queues if not is_no_queue(queue)]
-    outcomes = [queue.publish([message], message.flags, message.size) for queue in reached]
+    given = [(queue, queue.publish([message], message.flags, message.size)) for queue in reached]
     _count_published(node, owner, source, len(reached))
-    return outcomes
+    return given
 
 
 def _count_published(node: RunningNode, vhost: Vhost, exchange: Exchange, queue_count: int) -> None:

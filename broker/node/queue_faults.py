@@ -7,12 +7,13 @@ refuses publishes, keeps dead letters in memory and serves nobody. The store tri
 A fault is declared: in the queue's row (`state` blocked, `fault`), as an alarm that fails the health checks and blocks
 nobody, in `burrowmq_queues_blocked`, and with one line in the log when it comes and one when it goes.
 
-State owned: the faults, by queue and kind. Told by the engine on the loop.
+State owned: the faults, by queue and kind; the last commit of which the disk has refused something. Told by the engine
+on the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from burrowmq.broker.queue.queue import Queue
@@ -46,6 +47,7 @@ class QueueFaults:
         self._wall_ms = wall_ms
         # By virtual host and name, then by level and kind.
         self._found: dict[tuple[str, str], dict[tuple[int, str], QueueFault]] = {}
+        self._refused: tuple[int, frozenset[tuple[str, str]]] = (0, frozenset())
 
     def __len__(self) -> int:
         return len(self._found)
@@ -66,6 +68,15 @@ class QueueFaults:
                 del self._found[queue]
         if kind not in _SERVING:
             self._tell(*queue, kind)
+
+    def refused(self, epoch: int, names: Iterable[QueueNames]) -> None:
+        """The disk has refused what the commit `epoch` has for these queues: that is told before the commit is done."""
+        self._refused = epoch, frozenset((each.vhost, each.name) for each in names)
+
+    def refused_in(self, epoch: int) -> frozenset[tuple[str, str]]:
+        """Give the queues (virtual host, name) of a commit that has just been done which the disk has refused."""
+        of, queues = self._refused
+        return queues if of == epoch else frozenset()
 
     def _tell(self, vhost: str, name: str, kind: str) -> None:
         owner = self._vhosts.get(vhost)

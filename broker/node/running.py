@@ -438,6 +438,7 @@ class RunningNode:
         self, epoch: int, names: frozenset[QueueNames], acks_of: frozenset[int]
     ) -> None:
         """Nobody is told that what the disk has refused of a commit is safe."""
+        self.queue_faults.refused(epoch, names)
         queues = {
             queue
             for vhost, name, _ in names

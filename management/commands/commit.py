@@ -7,6 +7,8 @@ answers. Never waits longer than `COMMIT_TIMEOUT_S`, nor for a store that has fa
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeVar
 
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.outcome import Outcome, Rejected
@@ -15,6 +17,7 @@ from burrowmq.management.answers.reply import ApiError
 from burrowmq.protocol.errors import AmqpError
 
 COMMIT_TIMEOUT_S = 10.0
+T = TypeVar("T")
 
 
 def staged(node: RunningNode) -> None:
@@ -24,20 +27,32 @@ def staged(node: RunningNode) -> None:
 
 async def durable(node: RunningNode) -> None:
     """Return when everything staged so far is on disk. Raises: ApiError 503 when the store does not answer."""
-    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    await _committed(node, lambda _: None)
+
+
+async def refused(node: RunningNode) -> frozenset[tuple[str, str]]:
+    """The same for messages: the queues (virtual host, name) of which the disk has refused some of it. Raises: ApiError 503."""
+    return await _committed(node, node.queue_faults.refused_in)
+
+
+async def _committed(node: RunningNode, found: Callable[[int], T]) -> T:
+    """What is `found` about the commit at the moment when it is done."""
+    waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    epoch = node.engine.epoch
 
     def on_committed() -> None:
         if not waiter.done():
-            waiter.set_result(None)
+            waiter.set_result(found(epoch))
 
     node.engine.require_sync()
-    node.scheduler.when_committed(node.engine.epoch, on_committed)
+    node.scheduler.when_committed(epoch, on_committed)
     node.scheduler.touch()
     await asyncio.wait(
         (waiter, node.failed), timeout=COMMIT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
     )
     if not waiter.done():
         raise ApiError(503, "store_failed", "the change was not written to disk; see the log")
+    return waiter.result()
 
 
 async def counted(queue: QueuePort) -> None:
@@ -56,7 +71,7 @@ async def counted(queue: QueuePort) -> None:
 
 
 async def taken(outcome: Outcome) -> bool:
-    """Whether a queue takes what it was given, when that is known; with `durable`, the disk has it too.
+    """Whether a queue takes what it was given, when that is known; whether the disk does is for `refused` to say.
 
     Raises: ApiError 503 when a queue that is kept elsewhere does not say.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,12 +11,14 @@ import pytest
 from pika import spec
 
 from burrowmq.broker import inspect
+from burrowmq.config.store import StoreConfig
 from burrowmq.management import messages
 from burrowmq.management.answers.reply import ApiError
 from burrowmq.management.commands import parameters, topology
 from burrowmq.protocol import properties as basic
 from burrowmq.protocol.codec import join_address
 from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed
+from burrowmq.storage.names import QueueNames
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.node import NodeBench
 from tests.support.fake_ticket import AnswersLater
@@ -51,6 +54,25 @@ def fill(bench: NodeBench, *given: bytes, **arguments: Any) -> None:
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_disk_refuses_of_a_queue_is_not_said_to_be_in_it(tmp_path: Path) -> None:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
+        for name in ("q", "other"):
+            bench.queue(name, durable=True)
+            client = bench.connect(1)
+            client.call(1, spec.Queue.Bind(queue=name, exchange="amq.fanout", routing_key=""))
+        place = QueueNames("/", "q").directory
+        bench.disk.fail("pwrite", errno.EIO, times=1 << 30, path_part=place)
+        assert not publish(bench, "", "q", {"delivery_mode": 2})
+        assert [fault.kind for fault in bench.node.queue_faults.of("/", "q")] == ["writing"]
+        assert bench.node.metrics.messages_confirmed == 0
+        assert publish(bench, "amq.fanout", "", {"delivery_mode": 2})
+        assert publish(bench, "", "other", {"delivery_mode": 2})
+        assert bench.node.metrics.messages_confirmed == 1
+        bench.disk.heal()
+        bench.perform(bench.node.engine.idle)
+        assert publish(bench, "", "q", {"delivery_mode": 2})
 
 
 def test_publishing_says_whether_a_queue_was_reached(bench: NodeBench) -> None:

@@ -72,7 +72,9 @@ def test_keys_of_a_topic_exchange_are_bound_and_unbound_by_those_who_may_read_th
     assert served.api("POST", PAIR, {"routing_key": "mine"}, login="plain:x").status == 201
     assert served.api("DELETE", f"{PAIR}/mine", login="plain:x").status == 204
     served.api("POST", PAIR, {"routing_key": "secret"})
-    expected = "read access to topic '{}' in exchange 'amq.topic' in vhost '/' refused for user 'plain'"
+    expected = (
+        "read access to topic '{}' in exchange 'amq.topic' in vhost '/' refused for user 'plain'"
+    )
     for refused, key in (
         (served.api("POST", PAIR, {"routing_key": "#"}, login="plain:x"), "#"),
         (served.api("DELETE", f"{PAIR}/secret", login="plain:x"), "secret"),
