@@ -25,7 +25,7 @@ from zlib import crc32
 
 from burrowmq.broker.imports.inbox import BATCH, Failed, Inbox, Lost
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import Kind, Move, Row
+from burrowmq.broker.imports.move import Kind, Move, Refused, Row
 from burrowmq.broker.link.connect import CannotConnect, Opener, open_link
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.records import dataclass
@@ -82,6 +82,8 @@ class World:
     vhosts: dict[str, Vhost]
     store: Store
     commits: Commits
+    refused_in: Callable[[int], Refused]
+    """Of which queues the disk has refused something of a commit that has just been done."""
     alarm: Callable[[], str]
     """What this node is short of, empty when nothing is."""
     opener: Opener
@@ -275,18 +277,20 @@ class Job:
         queue = None if found is None else found.queues.get(name)
         return queue if isinstance(queue, Queue) else None
 
-    async def commit(self, acked: Iterable[int] = ()) -> None:
-        """When everything staged by now is durable, and what was acked in these queues of the store."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def commit(self, acked: Iterable[int] = ()) -> Refused:
+        """When everything staged by now is durable, and what was acked in these queues of the store; but for these."""
+        done: asyncio.Future[Refused] = asyncio.get_running_loop().create_future()
+        world = self._world
+        epoch = world.store.epoch
 
         def committed() -> None:
             if not done.done():
-                done.set_result(None)
+                done.set_result(world.refused_in(epoch))
 
-        self._world.store.require_sync()
-        self._world.store.require_acks(acked)
-        self._world.commits.when_committed(self._world.store.epoch, committed)
-        await done
+        world.store.require_sync()
+        world.store.require_acks(acked)
+        world.commits.when_committed(epoch, committed)
+        return await done
 
     async def may_go_on(self, count: int) -> None:
         """When so many more messages may be taken. Raises: Stopped."""

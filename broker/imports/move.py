@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Iterable
 from operator import or_
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from burrowmq.broker.imports import remains
 from burrowmq.broker.imports.ages import runs
@@ -51,6 +51,9 @@ COPY_MAX: Final = 1_000_000
 """Messages of a queue that may be copied: the other broker holds all of them as unacked meanwhile."""
 IDLE_S: Final = 0.5
 NOT_AGAIN: Final = "what comes from there is not what came before: somebody uses the queue there"
+NOT_SERVED: Final = "the disk refuses what the queue here is given"
+Refused: TypeAlias = frozenset[tuple[str, str]]
+"""Queues (virtual host, name) of which the disk refuses something of a commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +100,8 @@ class Here(Protocol):
         """The queue of that name."""
         ...
 
-    def commit(self, acked: Iterable[int] = ()) -> Awaitable[None]:
-        """When everything staged by now is durable, and what was acked in these queues of the store."""
+    def commit(self, acked: Iterable[int] = ()) -> Awaitable[Refused]:
+        """When everything staged by now is durable, and what was acked in these queues of the store; but for these."""
         ...
 
     async def may_go_on(self, count: int) -> None:
@@ -139,6 +142,8 @@ class Move:
         """Move everything that is there. Raises: Lost, Failed."""
         row, journal = self._row, self._journal
         queue = self._queue()
+        if queue.is_blocked:  # what it has of the last batch may be in memory only
+            raise Lost(NOT_SERVED)
         self._send(methods.Channel.Open())
         await self._inbox.reply(methods.Channel.OpenOk)
         self._ask()
@@ -353,7 +358,8 @@ class Move:
             self._row.ttl_anew += unknown
             if isinstance(outcome, Rejected):
                 refused += len(outcome.indexes)
-        await self._here.commit()
+        if (self._row.vhost, self._row.name) in await self._here.commit() or queue.is_blocked:
+            raise Lost(NOT_SERVED)
         if refused:
             raise Failed(f"the queue here refuses {refused} messages: is it full?")
         await in_thread(functools.partial(journal.stored, self._kind.run))

@@ -51,6 +51,7 @@ def start(node: RunningNode, asked: Asked) -> dict[str, object]:
         vhosts=node.vhosts,
         store=node.engine,
         commits=node.scheduler,
+        refused_in=node.queue_faults.refused_in,
         alarm=lambda: node.alarms.reason if node.alarms.active else "",
         opener=Opener(open_session=node.open_session, max_message_size=1 << 30),
         data_dir=node.config.data_dir,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from burrowmq.broker.imports.inbox import Inbox
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import Kind, Move, Row
+from burrowmq.broker.imports.move import Kind, Move, Refused, Row
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.invariants import verify
 from burrowmq.broker.queue.origin import Origin
@@ -157,11 +157,16 @@ class Node:
         """The only one."""
         return self.found
 
-    async def commit(self, acked: Iterable[int] = ()) -> None:
-        """Everything is durable, unless the power goes first."""
+    async def commit(self, acked: Iterable[int] = ()) -> Refused:
+        """Everything is durable, unless the power goes first, or the disk refuses it."""
+        refused: set[tuple[str, str]] = set()
+        self.engine.on_refused = lambda epoch, names, acks_of: refused.update(
+            (each.vhost, each.name) for each in names
+        )
         self.engine.require_sync()
         self.engine.require_acks(acked)
         self.engine.hand_over()
+        return frozenset(refused)
 
     async def may_go_on(self, count: int) -> None:
         """At any rate; between two batches the power may go, too."""

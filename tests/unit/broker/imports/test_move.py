@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from burrowmq.broker.imports import inbox, move
+from burrowmq.storage.names import QueueNames
 from tests.simulation.store_world import OPTIONS
 from tests.support.import_bench import Power
 from tests.support.messages import message
@@ -30,6 +32,30 @@ def test_an_answer_behind_more_than_may_wait_here_is_not_waited_for(
         power.start().move()
         power.is_copy = False
     node = power.start()
+    node.move()
+    assert power.left == []
+    assert [body[:1] for body in node.drain()] == [b"%d" % number for number in range(9)]
+
+
+def test_what_the_disk_refuses_here_stays_there(tmp_path: Path) -> None:
+    """Until it has it: what is only in memory here goes with a kill."""
+    left = [message(b"%d:" % number, persistent=True) for number in range(9)]
+    power = Power(tmp_path / "j", left, options=OPTIONS, batch=3)
+    node = power.start()
+
+    def told(names: QueueNames, kind: str, reason: str) -> None:
+        node.found.note_blocked(is_blocked=bool(reason))
+
+    node.engine.on_queue_fault = told
+    power.disk.fail("pwrite", errno.EIO, times=1 << 30, path_part="/queues/")
+    for _ in range(2):
+        with pytest.raises(inbox.Lost, match="the disk refuses"):
+            node.move()
+        assert node.found.is_blocked
+        assert len(power.left) == 9
+    power.disk.heal()
+    node.engine.idle()
+    assert not node.found.is_blocked
     node.move()
     assert power.left == []
     assert [body[:1] for body in node.drain()] == [b"%d" % number for number in range(9)]

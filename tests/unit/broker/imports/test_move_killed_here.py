@@ -11,7 +11,7 @@ import pytest
 
 from burrowmq.broker.imports.inbox import Inbox
 from burrowmq.broker.imports.journal import Journal
-from burrowmq.broker.imports.move import Kind, Move, Row
+from burrowmq.broker.imports.move import Kind, Move, Refused, Row
 from burrowmq.broker.queue.browse import Seen, browse
 from burrowmq.protocol.codec import Message
 from tests.support.import_bench import There
@@ -55,7 +55,7 @@ class Life:
         """The only one."""
         return self.bench.queue
 
-    async def commit(self, acked: Iterable[int] = ()) -> None:
+    async def commit(self, acked: Iterable[int] = ()) -> Refused:
         """Everything is durable, or the process dies with a part of it written."""
         self.commits += 1
         found = self._all()
@@ -65,6 +65,7 @@ class Life:
             self.stored = [each.message for each in [*self._durable, *self._kept(new)]]
             raise Killed
         self._durable = found
+        return frozenset()
 
     async def may_go_on(self, count: int) -> None:
         """At any rate."""
