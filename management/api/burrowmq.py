@@ -284,14 +284,13 @@ async def delete_queue(call: Call) -> web.Response:
     if vhost not in call.node.vhosts:
         raise not_found()
     found = commands.topology.queue_of(call.node, vhost, name)
-    if body.get("if_empty"):
-        await commands.commit.counted(found)
+    await commands.commit.counted(found)
     if body.get("if_unused") and len(found.consumers):
         raise bad_request("Queue is in use")
     if body.get("if_empty") and found.ready_count:
         raise bad_request("Queue is not empty")
     ready_count = int(found.ready_count)
-    commands.topology.delete_queue(call.node, vhost, name)
+    await commands.topology.end_queue(call.node, found)
     return reply({"messages": ready_count})
 
 

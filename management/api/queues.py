@@ -205,6 +205,15 @@ async def declare(call: Call) -> web.Response:
         flag_of(body, "auto_delete", False),
         arguments,
     )
+    owner = call.node.vhosts[vhost]
+    queue = owner.queues[name]
+    try:
+        await commands.commit.counted(queue)
+    except ApiError:
+        if is_new:  # one that cannot be made is none
+            owner.delete_queue(queue)
+            commands.commit.staged(call.node)
+        raise
     return created() if is_new else no_content()
 
 
@@ -214,13 +223,12 @@ async def delete(call: Call) -> web.Response:
     found = commands.topology.queue_of(call.node, vhost, name)
     commands.users.require(call, vhost, "configure", "queue", name)
     commands.topology.require_access(call, vhost, found)
-    if call.flag("if-empty"):
-        await commands.commit.counted(found)
+    await commands.commit.counted(found)
     if call.flag("if-unused") and len(found.consumers):
         raise bad_request(f"queue '{name}' in vhost '{vhost}' in use")
     if call.flag("if-empty") and found.ready_count:
         raise bad_request(f"queue '{name}' in vhost '{vhost}' not empty")
-    commands.topology.delete_queue(call.node, vhost, name)
+    await commands.topology.end_queue(call.node, found)
     return no_content()
 
 
@@ -230,7 +238,7 @@ async def purge(call: Call) -> web.Response:
     found = commands.topology.queue_of(call.node, vhost, name)
     commands.users.require(call, vhost, "read", "queue", name)
     commands.topology.require_access(call, vhost, found)
-    commands.topology.purge(call.node, vhost, name)
+    await commands.topology.empty_queue(call.node, found)
     return no_content()
 
 

@@ -56,14 +56,28 @@ async def _committed(node: RunningNode, found: Callable[[int], T]) -> T:
 
 
 async def counted(queue: QueuePort) -> None:
-    """Return when it is known how many messages a queue has. Raises: ApiError 503 when that cannot be learnt."""
+    """Return when it is known how many messages a queue has, and what was asked of it before is done.
+
+    Raises: ApiError 503 when that cannot be learnt.
+    """
+    await _answered(queue, queue.ask)
+
+
+async def released(queue: QueuePort) -> None:
+    """Return when a queue that is to be deleted has let go of what it has elsewhere. Raises: ApiError 503."""
+    await _answered(queue, queue.release)
+
+
+async def _answered(
+    queue: QueuePort, ask: Callable[[Callable[[AmqpError | None], None]], None]
+) -> None:
     answer: asyncio.Future[AmqpError | None] = asyncio.get_running_loop().create_future()
 
-    def on_known(error: AmqpError | None) -> None:
+    def on_answer(error: AmqpError | None) -> None:
         if not answer.done():
             answer.set_result(error)
 
-    queue.ask(on_known)
+    ask(on_answer)
     await asyncio.wait((answer,), timeout=COMMIT_TIMEOUT_S)
     error = answer.result() if answer.done() else None
     if error is not None or not answer.done():

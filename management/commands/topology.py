@@ -14,7 +14,7 @@ from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, with_default_type
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.management.answers.reply import ApiError, Call, bad_request, not_found
-from burrowmq.management.commands.commit import staged
+from burrowmq.management.commands.commit import counted, released, staged
 from burrowmq.protocol.errors import NotFound
 from burrowmq.protocol.table import from_json
 
@@ -71,6 +71,15 @@ def declare_queue(
     return is_new
 
 
+async def empty_queue(node: RunningNode, queue: QueuePort) -> None:
+    """Drop the ready messages, and return when that is done. Raises: ApiError 404, 503."""
+    await counted(queue)
+    if queue.is_deleted:
+        raise not_found()
+    purge(node, queue.vhost_name, queue.name)
+    await counted(queue)
+
+
 def purge(node: RunningNode, vhost: str, name: str) -> int:
     """Drop the ready messages."""
     purged = int(queue_of(node, vhost, name).purge())
@@ -87,6 +96,13 @@ def delete_queue(node: RunningNode, vhost: str, name: str) -> None:
         raise ApiError(503, "unavailable", str(error)) from error
     node.vhosts[vhost].delete_queue(queue)
     staged(node)
+
+
+async def end_queue(node: RunningNode, queue: QueuePort) -> None:
+    """The same when the queue has let go of what it has elsewhere. Raises: ApiError 503, also where that cannot be."""
+    await released(queue)
+    if not queue.is_deleted:  # by somebody else meanwhile
+        delete_queue(node, queue.vhost_name, queue.name)
 
 
 def declare_exchange(

@@ -1,0 +1,71 @@
+"""Quorum queues over the HTTP API: what the cluster does not do is not said to be done.
+
+Covers: management/api/queues.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.served_cluster import ServedCluster, serving_with_cluster
+
+PATH = "/api/queues/%2F/q"
+BODY = {"durable": True, "arguments": {"x-queue-type": "quorum"}}
+BY_NAME = {"vhost": "/", "name": "q"}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedCluster]:
+    with serving_with_cluster(tmp_path / "data", monkeypatch) as found:
+        yield found
+
+
+def fill(cluster: ServedCluster, *bodies: str) -> None:
+    for body in bodies:
+        asked = {"properties": {}, "routing_key": "q", "payload": body}
+        path = "/api/exchanges/%2F/amq.default/publish"
+        answer = cluster.served.api("POST", path, {**asked, "payload_encoding": "string"})
+        assert answer.body == {"routed": True}
+
+
+def test_one_that_cannot_be_made_is_not_there(cluster: ServedCluster) -> None:
+    cluster.lose(down_s=0.0)
+    refused = cluster.served.api("PUT", PATH, BODY)
+    assert (refused.status, refused.body["error"]) == (503, "unavailable")
+    assert refused.body["reason"].startswith("queue 'q' in vhost '/' is inaccessible: ")
+    assert cluster.served.api("GET", PATH).status == 404
+    cluster.find_again()
+    assert cluster.served.api("PUT", PATH, BODY).status == 201
+    cluster.lose(down_s=0.0)
+    assert cluster.served.api("PUT", PATH, BODY).status == 503
+    assert cluster.served.api("GET", PATH).status == 200, "it was there before"
+
+
+def test_what_cannot_be_purged_or_deleted_stays(cluster: ServedCluster) -> None:
+    cluster.declare("q")
+    fill(cluster, "one")
+    cluster.lose(down_s=0.0)
+    for refused in (
+        cluster.served.api("DELETE", f"{PATH}/contents"),
+        cluster.served.api("DELETE", PATH),
+        cluster.served.api("POST", "/api/burrowmq/delete-queue", BY_NAME),
+    ):
+        assert (refused.status, refused.body["error"]) == (503, "unavailable")
+    cluster.find_again()
+    (stream,) = cluster.world.streams.values()
+    assert len(stream.messages) == 1
+    assert cluster.served.api("DELETE", f"{PATH}/contents").status == 204
+    assert not stream.messages
+    assert cluster.served.api("DELETE", PATH).status == 204
+    assert not cluster.world.streams
+
+
+def test_its_end_by_name_says_how_many_were_in_it(cluster: ServedCluster) -> None:
+    cluster.declare("q")
+    fill(cluster, "one", "two")
+    deleted = cluster.served.ctl("delete_queue", "q")
+    assert "2 ready messages" in deleted.out
+    assert not cluster.world.streams
