@@ -22,7 +22,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.channel.methods import HANDLERS
+from burrowmq.broker.channel.methods import HANDLERS, unknown
 from burrowmq.broker.channel.methods.basic import settle
 from burrowmq.broker.channel.methods.publish import publish
 from burrowmq.broker.channel.reply import ReplyTargets
@@ -42,7 +42,6 @@ from burrowmq.protocol.codec import AckRun, PublishRun
 from burrowmq.protocol.connection.server import ServerConnection
 from burrowmq.protocol.errors import (
     AmqpError,
-    CommandInvalid,
     ConnectionForced,
     InternalError,
     SoftError,
@@ -157,6 +156,12 @@ class Session:
         if self.connection.out:
             self.scheduler.output_dirty(self)
 
+    def receive_in_place(self, count: int) -> None:
+        """`receive` for octets that were written to where they belong (`ServerConnection.room`)."""
+        if events := self.connection.receive_in_place(count):  # else there is more to come first
+            self._take(events)
+            self.receive(b"")
+
     def _take(self, events: list[Event]) -> None:
         """Handle events in order; under an alarm the first publish and all behind it wait, as if still unread."""
         handlers = self._handlers
@@ -220,7 +225,7 @@ class Session:
             self._defer(channel, event)
             return
         method = event.method
-        handler = HANDLERS.get(method.name, _unknown)
+        handler = HANDLERS.get(method.name, unknown)
         try:
             handler(channel, method)
         except Exception as error:  # noqa: BLE001 - as above
@@ -593,8 +598,3 @@ class Session:
                 self.name, self.user.name, self.vhost_name, reason
             )
         self._handlers.clear()  # they refer to this, which would stay until the collector comes by
-
-
-def _unknown(channel: Channel, method: Method) -> None:
-    """A method of AMQP that is none for servers, or that RabbitMQ does not know either."""
-    raise CommandInvalid("unimplemented method")

@@ -9,9 +9,10 @@ interpreted twin (_message_c.pxi beside _message_py.py).
 State: one HotCodec per connection owns the octets of at most one incomplete frame or publish and the
 last publish's address. Called by ServerConnection (feed) and, through the package, by the broker.
 
-Invariants: no pointer outlives the call that took it and no event refers to the read buffer; every read
-is preceded by a test against the end of the buffer; Message holds bytes and C integers only, so that the
-collector never tracks a queued message.
+Invariants: no pointer outlives the call that took it, but for that to the room of a large content while it is lent,
+which stays where it is meanwhile; no event refers to the read buffer; every read is preceded by a test against
+the end of the buffer; Message holds bytes and C integers only, so that the collector never tracks a queued
+message.
 
 Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6; frame-size slack of 8 octets as in RabbitMQ's rabbit_reader.
 """
@@ -93,17 +94,14 @@ cdef class HotCodec:
     def feed(self, bytes data not None):
         """Take octets; return the events that they complete. After a BadFrame everything is ignored."""
         cdef list events = []
-        cdef Py_ssize_t size, pos = 0
+        cdef Py_ssize_t pos = 0
         if self._is_broken:
             return events
         if self._large is not None:
             if not self._large.take(
-                <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), 0
+                <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), 0, False
             ):
-                data = self._large.unwind(events) + data[self._large.used :]
-                self._slow_channel = self._large.channel
-                self._slow_left = <int64_t>self._large.left
-                self._large = None
+                data = self._unwind_large(events, data[self._large.used :])
             elif self._large.left:
                 return events
             else:
@@ -115,13 +113,48 @@ cdef class HotCodec:
                 return events
             data = bytes(self._tail)
             self._tail.clear()
-        size = PyBytes_GET_SIZE(data)
+        self._take(data, pos, events)
+        return events
+
+    def room(self, Py_ssize_t most):
+        """Where the next octets of the large content under way belong, at most so many; None if there is none.
+
+        Whoever writes there lets go of it, and says by `filled` how much it was, before anything else is fed.
+        """
+        return self._large.lend(most) if self._large is not None else None
+
+    def filled(self, Py_ssize_t count):
+        """So many octets were written to the room that was given last; as `feed` of them."""
+        cdef list events = []
+        cdef LargeContent large = self._large
+        cdef const uint8_t *data
+        cdef bytes rest = b""
+        cdef bint is_sound
+        if large is None or not 0 <= count <= large.lent:
+            raise ValueError("there is no room for so many octets")
+        data = <const uint8_t *>PyBytes_AS_STRING(<object>large.raw) + large.at
+        large.lent = 0
+        is_sound = large.take(data, count, 0, True)
+        if is_sound and large.left:
+            return events
+        if large.used < count:
+            rest = PyBytes_FromStringAndSize(<const char *>data + large.used, count - large.used)
+        if is_sound:
+            self._finish_large(events)
+        else:
+            rest = self._unwind_large(events, rest)
+        self._take(rest, 0, events)
+        return events
+
+    cdef int _take(self, bytes data, Py_ssize_t pos, list events) except -1:
+        """Parse what is whole, keep the rest."""
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
         pos = self._parse(<const uint8_t *>PyBytes_AS_STRING(data), size, pos, events)
         self._run = None
         self._acks = None
         if pos < size:
             self._tail += data[pos:] if pos else data
-        return events
+        return 0
 
     cdef Py_ssize_t _parse(
         self, const uint8_t *data, Py_ssize_t size, Py_ssize_t pos, list events
@@ -329,7 +362,7 @@ cdef class HotCodec:
                     large.flags = flags
                     large.largest = largest
                     large.left = left
-                    if not large.take(data, size, at):
+                    if not large.take(data, size, at, False):
                         return SLOW
                     self._large = large
                     return size
@@ -384,6 +417,14 @@ cdef class HotCodec:
             large.expected += 8 * <Py_ssize_t>((body + frame - 1) // frame)
         large.begin(data + header, at - header)
         return large
+
+    cdef bytes _unwind_large(self, list events, bytes rest):
+        """What came behind its beginning is not of it: append that as frames; what is to be parsed behind them."""
+        cdef LargeContent large = self._large
+        self._large = None
+        self._slow_channel = large.channel
+        self._slow_left = <int64_t>large.left
+        return large.unwind(events) + rest
 
     cdef int _finish_large(self, list events) except -1:
         """The content that was under way is a message."""

@@ -165,24 +165,58 @@ class HotCodec:
         large = self._large
         if large is not None:
             if not large.take(data, 0):
-                data = large.unwind(events) + data[large.used :]
-                self._slow_channel, self._slow_left = large.channel, large.left
+                data = self._unwind(large, events) + data[large.used :]
             elif large.left:
                 return events
             else:
                 pos = large.used
                 self._finish(large, events)
-            self._large = None
         elif self._tail:
             self._tail += data
             if len(self._tail) < self._need:
                 return events
             data = bytes(self._tail)
             self._tail.clear()
+        self._take(data, pos, events)
+        return events
+
+    def room(self, most: int) -> memoryview | None:
+        """Where the next octets of the large content under way belong, at most so many; None if there is none.
+
+        Whoever writes there lets go of it, and says by `filled` how much it was, before anything else is fed.
+        """
+        return self._large.lend(most) if self._large is not None else None
+
+    def filled(self, count: int) -> list[CodecEvent]:
+        """So many octets were written to the room that was given last; as `feed` of them."""
+        events: list[CodecEvent] = []
+        large = self._large
+        if large is None or not 0 <= count <= large.lent:
+            raise ValueError("there is no room for so many octets")
+        self._run = self._acks = None
+        data, large.lent = large.written(count), 0
+        is_sound = large.take(data, 0)
+        if is_sound and large.left:
+            return events
+        rest = bytes(data[large.used :])
+        if is_sound:
+            self._finish(large, events)
+        else:
+            rest = self._unwind(large, events) + rest
+        self._take(rest, 0, events)
+        return events
+
+    def _take(self, data: bytes, pos: int, events: list[CodecEvent]) -> None:
+        """Parse what is whole, keep the rest."""
         pos = self._parse(data, pos, events)
         if pos < len(data):
             self._tail += data[pos:] if pos else data
-        return events
+
+    def _unwind(self, large: LargeContent, events: list[CodecEvent]) -> bytes:
+        """What came behind its beginning is not of it: append that as frames; the octets of the one under way."""
+        self._large = None
+        self._slow_channel, self._slow_left = large.channel, large.left
+        return large.unwind(events)
 
     def _parse(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
         """Parse the whole frames from `pos` on; return the offset of the rest, with _need set to what it must reach."""
@@ -421,6 +455,7 @@ class HotCodec:
 
     def _finish(self, large: LargeContent, events: list[CodecEvent]) -> None:
         """The content that was under way is a message. What it is like, no later publish is compared with."""
+        self._large = None
         raw, size, flags = large.whole(), large.size, large.flags
         message = Message(large.address, raw, size, flags, large.channel, large.largest)
         events.append(PublishRun(large.channel, large.address, flags, [message], size))

@@ -3,8 +3,13 @@
 # Its frames follow each other in the stream as they will lie in the message, so each octet is copied once, to where it
 # stays. State: what has come of one content. A frame that is not the next of its body ends it: `take` says so, and the
 # codec goes on as if it had not begun.
+#
+# Whoever reads the octets may be lent the room that they will lie in (`room` of the codec), so that not even one copy is
+# made. A LargeContent is that room while it is lent, as buffers go: then its memory stays where it is.
 
 cdef extern from "Python.h":
+    object PyMemoryView_FromObject(object)
+    int PyBuffer_FillInfo(Py_buffer *, object, void *, Py_ssize_t, int, int) except -1
     PyObject *_new_bytes "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
     int _resize_bytes "_PyBytes_Resize"(PyObject **, Py_ssize_t) except -1
     void Py_XDECREF(PyObject *)
@@ -41,6 +46,8 @@ cdef class LargeContent:
     cdef Py_ssize_t frame_at  # where the frame begins that is under way
     cdef Py_ssize_t frame_end  # 0 until its seven octets have come
     cdef Py_ssize_t used  # octets taken of the last read
+    cdef Py_ssize_t lent  # octets of it, from `at` on, that may be written to
+    cdef int views  # of that room
     cdef uint64_t left  # octets of the body in frames that are not whole yet
     cdef int64_t size
     cdef uint32_t flags
@@ -53,6 +60,15 @@ cdef class LargeContent:
 
     def __dealloc__(self):
         Py_XDECREF(self.raw)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(
+            view, self, PyBytes_AS_STRING(<object>self.raw) + self.at, self.lent, 0, flags
+        )
+        self.views += 1
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self.views -= 1
 
     cdef int begin(self, const uint8_t *frames, Py_ssize_t count) except -1:
         """Take the whole frames that are there."""
@@ -70,22 +86,40 @@ cdef class LargeContent:
         cdef Py_ssize_t room
         if size <= self.room:
             return 0
+        self.keep()
         room = min(self.expected, 8 * self.room)
         self.room = room if room > size else size
         _resize_bytes(&self.raw, self.room)
         in_huge_pages(PyBytes_AS_STRING(<object>self.raw), self.room)
         return 0
 
-    cdef bint take(self, const uint8_t *data, Py_ssize_t size, Py_ssize_t pos) except -1:
-        """Take octets from `pos` on, until the content is whole (`left` is 0); False when what comes is not of it."""
+    cdef int keep(self) except -1:
+        """Nobody may write to it any more."""
+        if self.views:
+            raise BufferError("the room of a content is still lent")
+        return 0
+
+    cdef object lend(self, Py_ssize_t most):
+        """Room for the next octets, at most so many; None while there is none."""
+        self.lent = min(most, self.room - self.at)
+        return PyMemoryView_FromObject(self) if self.lent > 0 else None
+
+    cdef bint take(
+        self, const uint8_t *data, Py_ssize_t size, Py_ssize_t pos, bint is_there
+    ) except -1:
+        """Take octets from `pos` on, until the content is whole (`left` is 0); False when what comes is not of it.
+
+        `is_there`: they lie where they belong already.
+        """
         cdef Py_ssize_t part, wanted
         cdef uint8_t *frame
         cdef uint32_t length
         while self.left:
             wanted = (self.frame_end if self.frame_end else self.frame_at + 7) - self.at
             part = wanted if wanted < size - pos else size - pos
-            self.grow(self.at + part)
-            memcpy(PyBytes_AS_STRING(<object>self.raw) + self.at, data + pos, part)
+            if not is_there:
+                self.grow(self.at + part)
+                memcpy(PyBytes_AS_STRING(<object>self.raw) + self.at, data + pos, part)
             self.at += part
             pos += part
             self.used = pos
@@ -115,6 +149,7 @@ cdef class LargeContent:
 
     cdef bytes whole(self):
         """The frames, when all have come."""
+        self.keep()
         if self.room > self.at:
             _resize_bytes(&self.raw, self.at)
             self.room = self.at

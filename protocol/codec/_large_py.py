@@ -1,7 +1,8 @@
 """A content on its way in that is too large to be kept as octets and walked again at each read (interpreted).
 
 Its frames follow each other in the stream as they will lie in the message, so each octet is copied once, to where it
-stays: what a BytesIO has gathered it gives away without a copy.
+stays: what a BytesIO has gathered it gives away without a copy. Whoever reads the octets may be lent room for them
+(`room` of the codec); that they lie in the message at once only the compiled twin can do.
 State: what has come of one content. A frame that is not the next of its body ends it: `take` says so, and the codec
 goes on as if it had not begun. Called by `protocol.codec._codec_py`; the compiled twin is _large_c.pxi.
 """
@@ -16,14 +17,16 @@ from burrowmq.protocol.codec._run_py import CodecEvent, Frame
 from burrowmq.protocol.constants import FRAME_END
 
 _FRAME: Final = Struct(">BHL")
+LENT: Final = 256 * 1024
+"""Octets that are lent at most: they are still in the processor's cache when they are copied."""
 
 
 class LargeContent:
     """The frames of one content, as far as they have come: a header frame, then body frames."""
 
     __slots__ = (
-        "_gathered", "address", "at", "channel", "flags", "frame_at", "frame_end", "frame_max", "largest", "left",
-        "method", "size", "used",
+        "_gathered", "_room", "address", "at", "channel", "flags", "frame_at", "frame_end", "frame_max", "largest",
+        "left", "lent", "method", "size", "used",
     )  # fmt: skip
 
     def __init__(
@@ -33,6 +36,9 @@ class LargeContent:
         self.method = method
         self.address = address
         self.channel = channel
+        # Before what grows: behind it, it would keep that from growing where it is.
+        self._room = bytearray(LENT if size >= 2 * LENT else 0)
+        self.lent = 0
         self._gathered = BytesIO()
         self._gathered.write(frames)
         self.size = size
@@ -41,7 +47,16 @@ class LargeContent:
         self.at = self.frame_at = len(frames)
         self.frame_end = 0
 
-    def take(self, data: bytes, pos: int) -> bool:
+    def lend(self, most: int) -> memoryview | None:
+        """Room for the next octets, at most so many; None while there is none."""
+        self.lent = min(most, len(self._room))
+        return memoryview(self._room)[: self.lent] if self.lent > 0 else None
+
+    def written(self, count: int) -> memoryview:
+        """So many octets of that."""
+        return memoryview(self._room)[:count]
+
+    def take(self, data: bytes | memoryview, pos: int) -> bool:
         """Take octets from `pos` on, until the content is whole (`left` is 0); False when what comes is not of it."""
         gathered, view = self._gathered, memoryview(data)
         while self.left:

@@ -135,14 +135,35 @@ class ServerConnection:
             else:
                 self._receive(data, events)
         except AmqpError as error:
-            self._is_deaf = True
-            self._held = b""
-            if self.state in ("starting", "tuning"):
-                # RabbitMQ answers errors only once the client may see a close: from `opening` on.
-                events.append(Disconnect(error.reply_text, SILENT_DROP_DELAY_S))
-            else:
-                events.append(error)
+            self._fail(error, events)
         return events
+
+    def room(self, most: int) -> memoryview | None:
+        """Where the next octets belong, at most `most`: that of a large content which is under way, if there is any.
+
+        Whoever writes there lets go of it, and calls `receive_in_place` before anything else.
+        """
+        if self._is_deaf or self._held or self._handshake.state != "running":
+            return None
+        return self._codec.room(most)
+
+    def receive_in_place(self, count: int) -> list[Event]:
+        """Take so many octets that were written to the room that was given last; return what they ask for."""
+        events: list[Event] = []
+        try:
+            self._dispatch(self._codec.filled(count), events)
+        except AmqpError as error:
+            self._fail(error, events)
+        return events
+
+    def _fail(self, error: AmqpError, events: list[Event]) -> None:
+        self._is_deaf = True
+        self._held = b""
+        if self.state in ("starting", "tuning"):
+            # RabbitMQ answers errors only once the client may see a close: from `opening` on.
+            events.append(Disconnect(error.reply_text, SILENT_DROP_DELAY_S))
+        else:
+            events.append(error)
 
     def send(self, channel: int, method: methods.Method) -> None:
         """Queue a method; dropped when the channel or the connection is no longer open."""

@@ -7,6 +7,8 @@ from typing import Any
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.methods import basic, channel, confirm, exchange, queue, tx
+from burrowmq.protocol.errors import CommandInvalid
+from burrowmq.protocol.methods import Method
 
 HANDLERS: dict[str, Callable[[Channel, Any], None]] = {
     **basic.HANDLERS,
@@ -16,3 +18,8 @@ HANDLERS: dict[str, Callable[[Channel, Any], None]] = {
     **queue.HANDLERS,
     **tx.HANDLERS,
 }
+
+
+def unknown(_: Channel, __: Method) -> None:
+    """A method of AMQP that is none for servers, or that RabbitMQ does not know either."""
+    raise CommandInvalid("unimplemented method")

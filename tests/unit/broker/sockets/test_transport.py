@@ -1,9 +1,13 @@
-"""AmqpTransport on asyncio's interface: writes, pauses, heartbeats, ends."""
+"""AmqpTransport on asyncio's interface: reads, writes, pauses, heartbeats, ends.
+
+Covers: broker/sockets/straight.py
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import select
 import socket
 from typing import Any, cast
@@ -15,6 +19,7 @@ from burrowmq.broker.session.held import HELD_MAX
 from burrowmq.broker.sockets.transport import (
     FEW_READS,
     FIRST_BYTES,
+    IN_PLACE_BYTES,
     LARGE_READ,
     LARGE_WRITE,
     TURN_BYTES,
@@ -22,9 +27,11 @@ from burrowmq.broker.sockets.transport import (
     WRITE_HARD_LIMIT,
     AmqpTransport,
 )
+from tests.support.amqp_frames import content
 from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes, publish_bytes
 
+NO_DESCRIPTOR = 1 << 20
 HEARTBEAT = b"\x08\0\0\0\0\0\0\xce"
 
 
@@ -89,8 +96,9 @@ class World:
         *,
         handshake_timeout_s: float = 1000.0,
         is_nodelay: bool = True,
+        default_mode: str = "bounded",
     ) -> None:
-        self.bench = BrokerBench()
+        self.bench = BrokerBench(default_mode=default_mode)
         self.client = self.bench.socket()
         self.sock = sock or FakeSocketTransport()
         self.transport = AmqpTransport(
@@ -263,6 +271,147 @@ def test_a_large_read_is_not_taken_apart_at_once_while_its_channel_has_to_wait(r
         answers = b"".join(world.sock.written)
         assert answers.startswith(method_bytes(1, spec.Channel.OpenOk())[:11])
         assert method_bytes(1, spec.Queue.DeclareOk("q00000", 0, 0)) in answers
+        world.lose()
+
+    run(step)
+
+
+class Kernel:
+    """What a socket holds, for `os.readv`."""
+
+    def __init__(self, held: bytes, fault: Exception | None = None) -> None:
+        self.held = held
+        self.fault = fault
+        self.sizes: list[int] = []
+
+    def readv(self, descriptor: int, rooms: tuple[memoryview]) -> int:
+        (room,) = rooms
+        assert descriptor == NO_DESCRIPTOR
+        if self.fault is not None:
+            raise self.fault
+        if not self.held:
+            raise BlockingIOError
+        size = min(len(room), len(self.held))
+        room[:size] = self.held[:size]
+        self.held = self.held[size:]
+        self.sizes.append(size)
+        return size
+
+
+def large_publish(size: int, exchange: str = "") -> bytes:
+    """With frames such as are agreed on by default."""
+    frames = [method_bytes(1, spec.Basic.Publish(exchange=exchange, routing_key="q"))]
+    frames += content(1, bytes(range(256)) * (size // 256), None, [131_000] * (size // 131_000))
+    return b"".join(frames)
+
+
+def with_queue(*, is_secure: bool = False) -> World:
+    """A connection that has declared a queue, and has published."""
+    world = World(FakeSocketTransport(NO_DESCRIPTOR, is_secure=is_secure), default_mode="cached")
+    world.open()
+    world.transport.data_received(
+        method_bytes(1, spec.Channel.Open())
+        + method_bytes(1, spec.Queue.Declare(queue="q"))
+        + publish_bytes(1, "", "nobody's", b"")
+    )
+    world.bench.run()
+    world.sock.written.clear()
+    return world
+
+
+def test_a_large_content_is_read_to_where_it_belongs(run, monkeypatch):
+    def step() -> None:
+        world = with_queue()
+        data = large_publish(1 << 20)
+        behind = publish_bytes(1, "", "q", b"behind it")
+        kernel = Kernel(data[LARGE_READ:] + behind)
+        monkeypatch.setattr(os, "readv", kernel.readv)
+        heard, reads = world.transport.bytes_received, world.transport.reads
+        world.transport.data_received(data[:LARGE_READ])
+        assert kernel.sizes
+        assert len(kernel.held) < LARGE_READ + len(behind), "what is left is hardly worth it"
+        assert world.transport.bytes_received - heard == LARGE_READ + sum(kernel.sizes)
+        assert world.transport.reads - reads == 1 + len(kernel.sizes)
+        if kernel.held:  # the compiled codec takes none of the next content
+            world.transport.data_received(kernel.held)
+        world.bench.run()
+        first, second = world.bench.vhost.queues["q"].levels[0].ram.messages
+        assert first.raw == data[data.index(b"\xce\x02") + 1 :]
+        assert second.raw == behind[behind.index(b"\xce\x02") + 1 :]
+        world.lose()
+
+    run(step)
+
+
+def test_so_much_of_a_large_content_and_no_more_is_read_in_a_turn(run, monkeypatch):
+    def step() -> None:
+        world = with_queue()
+        data = large_publish(16 << 20)
+        at = 3 << 20  # from where on there is memory for all of it
+        world.transport.data_received(data[:at])
+        world.bench.run()
+        kernel = Kernel(data[at + LARGE_READ :])
+        monkeypatch.setattr(os, "readv", kernel.readv)
+        for turn in range(2):
+            first = data[at : at + LARGE_READ] if not turn else kernel.held[:LARGE_READ]
+            kernel.held = kernel.held[LARGE_READ:] if turn else kernel.held
+            kernel.sizes.clear()
+            world.transport.data_received(first)
+            assert IN_PLACE_BYTES - LARGE_READ < LARGE_READ + sum(kernel.sizes) <= IN_PLACE_BYTES
+            assert not world.sock.is_reading
+            world.bench.run()
+            assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("reason", ["tls", "small", "paused", "nothing", "end", "broken", "other"])
+def test_what_the_loop_has_to_read_is_left_to_it(run, monkeypatch, reason):
+    def step() -> None:
+        world = with_queue(is_secure=reason == "tls")
+        data = large_publish(1 << 20)
+        first = LARGE_READ - 1 if reason == "small" else LARGE_READ
+        if reason == "other":
+            data = publish_bytes(1, "", "q", b"x" * 100) * (len(data) // 150)
+        fault = ConnectionResetError() if reason == "broken" else None
+        kernel = Kernel(b"" if reason == "nothing" else data[first:], fault)
+        monkeypatch.setattr(os, "readv", (lambda *_: 0) if reason == "end" else kernel.readv)
+        if reason == "paused":
+            world.transport.pause_reading("alarm")
+        heard = world.transport.bytes_received
+        world.transport.data_received(data[:first])
+        assert world.transport.bytes_received - heard == first
+        assert not kernel.sizes
+        world.bench.run()
+        monkeypatch.undo()
+        world.transport.data_received(data[first:])
+        world.bench.run()
+        assert world.bench.vhost.queues["q"].ready_count >= 1
+        assert world.sock.state == "open"
+        world.lose()
+
+    run(step)
+
+
+def test_what_is_wrong_with_a_large_content_is_answered_as_ever(run, monkeypatch):
+    def step() -> None:
+        world = with_queue()
+        for data, answer in (
+            (large_publish(1 << 20, "nowhere"), b"no exchange 'nowhere'"),
+            (large_publish(1 << 20)[:-1] + b"?" + HEARTBEAT * 50_000, b"FRAME_ERROR"),
+        ):
+            world.sock.written.clear()
+            kernel = Kernel(data[LARGE_READ:])
+            monkeypatch.setattr(os, "readv", kernel.readv)
+            world.transport.data_received(data[:LARGE_READ])
+            assert kernel.sizes
+            world.transport.data_received(kernel.held)
+            world.bench.run()
+            assert answer in b"".join(world.sock.written)
+            world.transport.data_received(
+                method_bytes(1, spec.Channel.CloseOk()) + method_bytes(1, spec.Channel.Open())
+            )
         world.lose()
 
     run(step)
