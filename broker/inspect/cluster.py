@@ -32,11 +32,16 @@ def cluster_link(node: RunningNode) -> Row | None:
 
 
 def cluster_alarm(node: RunningNode) -> Row | None:
-    """The alarm of a cluster that cannot be reached: its cause in words, and since when (seconds of the epoch)."""
+    """The alarm of a cluster that cannot be reached: since when (seconds of the epoch), and why; `cause` says both."""
     link = node.replication.link
     if link is None or link.is_open or link.down_s < ALARM_S:
         return None
-    return {"resource": "cluster", "since": link.since_ms / 1000, "cause": _cause(link)}
+    return {
+        "resource": "cluster",
+        "since": link.since_ms / 1000,
+        "reason": link.reason,
+        "cause": _cause(link),
+    }
 
 
 def _cause(link: LinkState) -> str:

@@ -50,7 +50,8 @@ def alarm_causes(node: RunningNode) -> list[Row]:
         rows.append({"resource": "queue", "since": None, "cause": node.queue_faults.cause})
     unreachable = cluster_alarm(node)
     if unreachable is not None:
-        rows.append(unreachable)
+        since, reason = unreachable["since"], unreachable["reason"]
+        rows.append({"resource": "cluster", "since": since, "cause": reason})
     cause = damage(node)["cause"]
     if cause:
         rows.append({"resource": "damage", "since": None, "cause": cause})

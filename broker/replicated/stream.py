@@ -34,6 +34,8 @@ from burrowmq.cluster.questions import LINK_LOST
 
 CONSUMER: Final = "q"
 AGAIN_S: Final = 1.0
+LOOK_AGAIN_S: Final = 5.0
+"""After a look that the cluster has not answered, or refused."""
 _NAME_OCTETS: Final = 15
 _NOT_FOUND: Final = frozenset((api.STREAM_NOT_FOUND, api.CONSUMER_NOT_FOUND))
 
@@ -111,6 +113,7 @@ class QueueStream:
         self._is_ours = is_ours  # or has been found there
         self._is_released = False
         self._is_again_due = False
+        self._is_look_due = False
         self.is_ready = False
         self.message_count = 0
         """As of the last answer."""
@@ -195,6 +198,8 @@ class QueueStream:
 
     def _on_state(self, stream: Document | Refusal, waiting: list[Waiting]) -> None:
         if isinstance(stream, Refusal):
+            if self.placement is not None and stream != LINK_LOST:
+                self.placement = self.placement._replace(leader="", online=())
             self._on_looked(stream, waiting)
             return
         self.placement = Placement(*api.members_of(stream))
@@ -213,14 +218,24 @@ class QueueStream:
                 self._waiting += waiting
                 self.make()
                 return
-            if self.placement is not None and found != LINK_LOST:
-                self.placement = self.placement._replace(leader="", online=())
             _tell(waiting, found.text)
+            if found != LINK_LOST:  # a new one is looked over at once
+                self._look_again()
         else:
             self._note(found)
             _tell(waiting, "")
         if self._waiting:
             self._look()
+
+    def _look_again(self) -> None:
+        """What was learnt before may hold no longer, and what is shown meanwhile is not to last."""
+        if not (self._is_over or self._is_look_due):
+            self._is_look_due = True
+            self._scheduler.call_later(LOOK_AGAIN_S, self._on_look_due)
+
+    def _on_look_due(self) -> None:
+        self._is_look_due = False
+        self.refresh()
 
     def _note(self, depth: Depth) -> None:
         self.message_count, self.byte_count = depth.message_count, depth.byte_count

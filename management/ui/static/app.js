@@ -11,7 +11,7 @@ import {PAGES, fetchView, fetched, viewOf} from "./views.js";
 
 const THEMES = ["system", "light", "dark"];
 const ZONES = ["local", "UTC"];
-const ALARMS = {memory: "memory alarm", disk: "disk alarm", store: "the store cannot write", queue: "queues blocked"};
+const ALARMS = {memory: "memory alarm", disk: "disk alarm", store: "the store cannot write", queue: "queues blocked", cluster: "cluster out of reach"};
 
 // The user whom the node named last in this browser, so that a page need not wait until it is named again. It is no
 // login: that is a cookie, which no script sees.

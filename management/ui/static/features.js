@@ -66,3 +66,24 @@ export function Features({row}) {
   }
   return html`<span class="marks">${found}</span>`;
 }
+
+// Of those that keep a queue, how many its leader hears; nothing for a classic queue.
+export function Members({row}) {
+  if (!row.members?.length) return null;
+  const gone = row.members.filter((name) => !row.online.includes(name));
+  const text = `${row.online.length} of ${row.members.length}`;
+  if (!gone.length) return text;
+  return html`<${Mark} text=${text} title=${`not online: ${gone.map((name) => visible(name)).join(", ")}`} />`;
+}
+
+// The same in a sentence.
+export function Placement({row}) {
+  if (!row.members?.length) return null;
+  const gone = row.members.filter((name) => !row.online.includes(name));
+  return html`<p>Kept by ${list(row.members)}; ${row.leader ? html`<code>${visible(row.leader)}</code> leads` : html`<strong class="bad">nobody leads</strong>: it takes and gives nothing until they have elected one`}${gone.length
+    ? html`. <strong class="bad">Not online: ${list(gone)}</strong>` : ""}</p>`;
+}
+
+function list(names) {
+  return names.map((name, at) => html`${at ? (at === names.length - 1 ? " and " : ", ") : ""}<code key=${name}>${visible(name)}</code>`);
+}

@@ -18,7 +18,7 @@ const MORE_NUMBERS = [
   ["x-consumer-timeout", "Consumer timeout", "milliseconds that a consumer may keep a message unacked before its channel is closed"],
 ];
 const MORE_CHOICES = [
-  ["x-queue-type", "Type", ["classic"], "quorum queues and streams are none of this node's: it has one copy of each message"],
+  ["x-queue-type", "Type", ["classic", "quorum"], "a quorum queue's messages are on several servers: for nodes with cluster.urls"],
   ["x-queue-version", "Version of its files", ["1", "2"], "2 needs less memory for long queues; not set: the node's default"],
   ["x-queue-master-locator", "Master locator", ["min-masters", "client-local", "random"], "taken for RabbitMQ's sake; one node has no choice"],
 ];

@@ -7,6 +7,7 @@ import {html} from "../html.js";
 import {Bytes, Failure} from "../parts.js";
 import {link} from "../route.js";
 import {Backup} from "./backup.js";
+import {Cluster} from "./cluster.js";
 import {Scrub} from "./scrub.js";
 
 const SECONDS = 5;
@@ -75,6 +76,7 @@ function Shown(props) {
     <section class="columns"><div><h2>Memory by part</h2><${Memory} rows=${memory} limit=${node.mem_limit} /></div>
       <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${listeners.map((row) => html`<tr key=${row.protocol + row.interface + row.port}>
         <td>${visible(row.purpose)}</td><td>${visible(row.interface)}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table></div></section>
+    <${Cluster} isPaused=${props.isPaused} />
     <h2>Store</h2><${Store} store=${store} />
     <${Scrub} scrub=${data.scrub} mayStart=${props.user.tags.includes("administrator")} />
     ${props.user.tags.includes("administrator") ? html`<${Backup} />` : null}

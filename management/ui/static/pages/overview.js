@@ -40,7 +40,7 @@ export function Overview(props) {
   const {overview, alarms, top, resources, history} = data;
   return html`
     <section aria-label="State">${alarms.length ? alarms.map((row) => html`<div key=${row.resource} class="notice bad" role="alert">
-      <strong>${TITLES[row.resource]}</strong> ${row.since ? html`since ${moment(new Date(row.since * 1000))}, for ${duration(Date.now() / 1000 - row.since)}${row.cause ? html` (it began with: ${visible(row.cause)})` : ""}. ` : ""}
+      <strong>${TITLES[row.resource]}</strong> ${row.since ? html`since ${moment(new Date(row.since * 1000))}, for ${duration(Date.now() / 1000 - row.since)}${row.cause ? html` (${row.resource === "cluster" ? "by now" : "it began with"}: ${visible(row.cause)})` : ""}. ` : ""}
       ${REMEDY[row.resource](row)} <a href="#/node">The node</a></div>`)
     : html`<p class="well"><span aria-hidden="true">✓</span> All well on ${overview.node ?? overview.cluster_name}: ${bytes(resources.mem_limit - resources.mem_used)} of memory
       and ${bytes(resources.disk_free - resources.disk_free_limit)} of disk to go until an alarm.</p>`}</section>

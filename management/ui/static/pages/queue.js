@@ -2,7 +2,7 @@
 import {useRef, useState} from "../vendor/hooks.js";
 import {report} from "../act.js";
 import {request, usePage} from "../api.js";
-import {Features, stateClass} from "../features.js";
+import {Features, Placement, stateClass} from "../features.js";
 import {many, number, rate, visible} from "../format.js";
 import {OBJECT_AGES, QueuePast, rangeOf} from "../history.js";
 import {html} from "../html.js";
@@ -40,7 +40,8 @@ export function Queue(props) {
   };
   return html`
     <${Failure} error=${error} />
-    <p><${Features} row=${queue} /> in virtual host <${Name} value=${queue.vhost} />, <span class=${stateClass(queue.state)}>${visible(queue.state)}</span> <${Pin} ...${{vhost, name}} /></p>
+    <p>${queue.type === "classic" ? "" : `${visible(queue.type)} `}<${Features} row=${queue} /> in virtual host <${Name} value=${queue.vhost} />, <span class=${stateClass(queue.state)}>${visible(queue.state)}</span> <${Pin} ...${{vhost, name}} /></p>
+    <${Placement} row=${queue} />
     <section class="large" aria-label="Messages">
       <div><b>${number(queue.messages_ready)}</b> ready</div>
       <div><b>${number(queue.messages_unacknowledged)}</b> unacked</div>

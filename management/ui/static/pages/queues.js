@@ -1,7 +1,7 @@
 // All queues: the server filters, sorts and pages; what is chosen here can be emptied or deleted.
-import {useRef, useState} from "../vendor/hooks.js";
+import {useEffect, useRef, useState} from "../vendor/hooks.js";
 import {request, usePage} from "../api.js";
-import {Features, stateClass} from "../features.js";
+import {Features, Members, stateClass} from "../features.js";
 import {many, number, rateCell, visible} from "../format.js";
 import {DEPTHS, useLines} from "../history.js";
 import {html} from "../html.js";
@@ -14,17 +14,22 @@ import {Filter} from "./filter.js";
 const SECONDS = 5;
 const MUCH = 1000;
 const NAMED = 8;
-const NEEDED = "name,vhost,messages,messages_ready,messages_unacknowledged";
+const NEEDED = "name,vhost,type,messages,messages_ready,messages_unacknowledged";
 
 export function Queues(props) {
   const {vhost, route: {query}, setQuery} = props;
-  const shown = shownIn(query);
+  const [isMixed, setMixed] = useState(false);
+  const shown = shownIn(query, isMixed);
   const asked = {page: query.page || 1, page_size: 100, columns: [NEEDED, ...shown.map((column) => column.needs).filter(Boolean)].join(","), name: query.name, use_regex: query.regex ? "true" : "",
     sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
   const found = usePage(props, `queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS,
     shown.some((column) => column.key === "line") ? DEPTHS : "");
   const {data} = found;
+  const hasOthers = Boolean(data?.items.some((row) => row.type !== "classic"));
+  useEffect(() => {
+    if (hasOthers) setMixed(true);
+  }, [hasOthers]);
   const lines = useLines(found.answer, keyOf);
   const [chosen, setChosen] = useState(new Map());
   const [asking, setAsking] = useState(null);
@@ -45,7 +50,7 @@ export function Queues(props) {
     <${Filter} value=${query.name} onFilter=${(name) => setQuery({...query, name, page: ""})}>
       <label class="check"><input type="checkbox" checked=${Boolean(query.regex)}
         onChange=${(event) => setQuery({...query, regex: event.target.checked ? 1 : "", page: ""})} /> Regular expression</label>
-      <${Choose} ...${{query, setQuery}} />
+      <${Choose} ...${{query, setQuery, isMixed}} />
       ${chosen.size ? html`<span class="buttons">${number(chosen.size)} chosen:
         ${chosen.size > 1 && chosen.size <= MOST ? html`<a href=${compareLink([...chosen.values()].map((row) => [row.vhost, row.name]))}>Compare</a>` : null}
         <button type="button" onClick=${() => setAsking("purge")}>Purge</button>
@@ -77,14 +82,16 @@ const amount = (key, title, show = number, isKept = false) => ({key, title, need
 const flow = (name, title, isKept = false) => ({
   key: name, title, needs: "message_stats", sort: `message_stats.${name}_details.rate`, figure: true, wide: true, isKept, cell: (row) => rateCell(stat(row, name)),
 });
-// Those that are kept are shown unless others are chosen; the address says which (`columns`).
+// Those that are kept are shown unless others are chosen; the address says which (`columns`). Those of mixed queues are kept where not all are classic ones.
 const COLUMNS = [
   {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, isKept: true, cell: (row) => visible(row.vhost)},
   {key: "name", title: "Name", sort: "name", isKept: true, isFixed: true, cell: (row) => html`<${QueueLink} ...${row} />`},
   {key: "features", title: "Features", needs: "durable,auto_delete,exclusive,arguments,policy,effective_policy_definition", wide: true, isKept: true, cell: (row) => html`<${Features} row=${row} />`},
-  {key: "type", title: "Type", needs: "type", sort: "type", wide: true, cell: (row) => visible(row.type)},
+  {key: "type", title: "Type", sort: "type", wide: true, isOfMixed: true, cell: (row) => visible(row.type)},
   {key: "policy", title: "Policy", needs: "policy", sort: "policy", wide: true, cell: (row) => (row.policy ? html`<a href=${link(["policies"], {vhost: row.vhost, name: row.policy})}><${Name} value=${row.policy} /></a>` : "")},
   {key: "state", title: "State", needs: "state", sort: "state", wide: true, isKept: true, cell: (row) => html`<span class=${stateClass(row.state)}>${visible(row.state)}</span>`},
+  {key: "leader", title: "Leader", needs: "leader", sort: "leader", wide: true, isOfMixed: true, cell: (row) => (row.members?.length ? visible(row.leader, "none") : "")},
+  {key: "members", title: "Members online", needs: "members,online", wide: true, isOfMixed: true, cell: (row) => html`<${Members} row=${row} />`},
   {key: "ready", title: "Ready", sort: "messages_ready", figure: true, isKept: true, cell: (row) => number(row.messages_ready)},
   {key: "unacked", title: "Unacked", sort: "messages_unacknowledged", figure: true, isKept: true, cell: (row) => number(row.messages_unacknowledged)},
   {key: "total", title: "Total", sort: "messages", figure: true, wide: true, cell: (row) => number(row.messages)},
@@ -97,14 +104,16 @@ const COLUMNS = [
   amount("messages_ram", "In memory"), amount("memory", "Memory", exact),
 ];
 
-function shownIn(query) {
+const isUsual = (column, isMixed) => column.isKept || (isMixed && column.isOfMixed);
+
+function shownIn(query, isMixed) {
   const chosen = query.columns?.split(",");
-  return COLUMNS.filter((column) => column.isFixed || (chosen ? chosen.includes(column.key) : column.isKept));
+  return COLUMNS.filter((column) => column.isFixed || (chosen ? chosen.includes(column.key) : isUsual(column, isMixed)));
 }
 
-function Choose({query, setQuery}) {
-  const shown = shownIn(query).map((column) => column.key);
-  const usual = COLUMNS.filter((column) => column.isKept).map((column) => column.key).join(",");
+function Choose({query, setQuery, isMixed}) {
+  const shown = shownIn(query, isMixed).map((column) => column.key);
+  const usual = COLUMNS.filter((column) => isUsual(column, isMixed)).map((column) => column.key).join(",");
   const change = (key) => {
     const next = COLUMNS.map((column) => column.key).filter((each) => (each === key) !== shown.includes(each)).join(",");
     setQuery({...query, columns: next === usual ? "" : next});

@@ -427,6 +427,26 @@ def test_who_keeps_a_queue_is_shown(bench: ClusterBench) -> None:
     assert queue_row(node, bench.vhost, bench.queue("c"), ("members",)) == {"members": None}
 
 
+def test_what_a_refused_look_leaves_is_looked_at_again_soon(bench: ClusterBench) -> None:
+    queue = bench.declared(publisher(bench))
+    bench.settle(1.0)
+    bench.world.is_leaderless = True
+    told: list[object] = []
+    queue.ask(told.append)
+    bench.settle()
+    assert told != [None]
+    assert queue.placement == ("", ("n1", "n2", "n3"), ())
+    looks = bench.world.look_count
+    bench.settle(11.0)
+    assert bench.world.look_count == looks, "the fake counts those that it answers"
+    bench.world.is_leaderless = False
+    bench.settle(5.2)
+    assert queue.placement == ("n2", ("n1", "n2", "n3"), ("n1", "n2", "n3"))
+    looks = bench.world.look_count
+    bench.settle(30.0)
+    assert bench.world.look_count - looks <= 1, "an idle queue is left alone again"
+
+
 DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
