@@ -31,7 +31,10 @@ async def durable(node: RunningNode) -> None:
 
 
 async def refused(node: RunningNode) -> frozenset[tuple[str, str]]:
-    """The same for messages: the queues (virtual host, name) of which the disk has refused some of it. Raises: ApiError 503."""
+    """The same for messages: the queues (virtual host, name) of which the disk has refused some of it.
+
+    Raises: ApiError 503.
+    """
     return await _committed(node, node.queue_faults.refused_in)
 
 
