@@ -15,6 +15,9 @@ from typing import Any
 
 from burrowmq.cluster.wire import Delivered, Greeting, decode_headers, encode_headers
 
+_NOBODY = b"NATS/1.0 503\r\n\r\n"
+"""Where nobody listens."""
+
 
 class FakeLink:
     """What a front-end takes for its link."""
@@ -214,7 +217,10 @@ class FakeJetStream:
             return
         payloads = list(batch)
         batch.clear()
-        stream = self.streams[subject]
+        stream = self.streams.get(subject)
+        if stream is None:
+            self._say(link, reply, b"", _NOBODY, b"")
+            return
         most = stream.config["max_msgs"]
         if 0 <= most < len(stream.messages) + len(stream.kept) + len(payloads):
             error = {"code": 400, "err_code": 10077, "description": "maximum messages exceeded"}
@@ -258,7 +264,10 @@ class FakeJetStream:
         self._out.append((link, Delivered(link.sid_of(subject), subject, reply, head, body)))
 
     def _read(self, link: FakeLink, name: str, reply: bytes, sequence: int) -> None:
-        stream = self.streams[name]
+        stream = self.streams.get(name)
+        if stream is None:
+            self._say(link, reply, b"", _NOBODY, b"")
+            return
         payload = (stream.messages | stream.kept).get(sequence)
         if payload is None:
             self._say(link, reply, b"", b"NATS/1.0 404 Message Not Found\r\n\r\n", b"")

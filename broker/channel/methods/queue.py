@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.methods.topology import (
@@ -34,6 +34,7 @@ from burrowmq.broker.words.resource import describe, not_found
 from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
 from burrowmq.protocol.methods import Queue as Methods
 
+Told: TypeAlias = Callable[[AmqpError | None], None]
 RESERVED_PREFIX = "amq."
 GENERATED_PREFIX = "amq.gen-"
 GENERATED_BYTES = 16
@@ -95,15 +96,23 @@ def _answer_declare(
 ) -> None:
     """Declare-ok when it is known what is in the queue; a new one that cannot be made is none."""
 
+    def ask(then: Told) -> None:
+        queue.ask(functools.partial(on_made, then))
+
+    def on_made(then: Told, error: AmqpError | None) -> None:
+        """Whether the client is still there or not."""
+        if error is not None and is_new:
+            channel.vhost.delete_queue(queue)
+            channel.session.scheduler.touch()
+        then(error)
+
     def on_known(error: AmqpError | None) -> None:
         if error is not None:
-            if is_new:
-                channel.vhost.delete_queue(queue)
             raise error
         reply = Methods.DeclareOk(queue.name, queue.ready_count, queue.consumer_count)
         answer(channel, reply, nowait=method.nowait, staged=staged, is_durable=queue.durable)
 
-    wait_for(channel, method, queue.ask, on_known)
+    wait_for(channel, method, ask, on_known)
 
 
 def _declare_passive(channel: Channel, name: str, method: Any) -> None:
@@ -193,14 +202,26 @@ def _delete_known(channel: Channel, method: Any, queue: QueuePort, error: AmqpEr
         raise PreconditionFailed(f"{describe('queue', queue.name, vhost.name)} in use")
     vhost.require_deletable(queue)
 
-    def on_released(error: AmqpError | None) -> None:
+    staged = count = 0
+
+    def let_go(then: Told) -> None:
+        queue.release(functools.partial(on_released, then))
+
+    def on_released(then: Told, error: AmqpError | None) -> None:
+        """What it had elsewhere is gone, and so is the queue, though the client may be gone as well."""
+        nonlocal staged, count
+        if error is None:
+            staged = vhost.rows.staged
+            count = vhost.delete_queue(queue)
+            channel.session.scheduler.touch()
+        then(error)
+
+    def on_deleted(error: AmqpError | None) -> None:
         if error is not None:
             raise error
-        staged = vhost.rows.staged
-        count = vhost.delete_queue(queue)
         answer(channel, Methods.DeleteOk(count), nowait=method.nowait, staged=staged)
 
-    wait_for(channel, method, queue.release, on_released)
+    wait_for(channel, method, let_go, on_deleted)
 
 
 def _known_name(channel: Channel, name: str) -> str:

@@ -297,6 +297,46 @@ def test_purge_and_delete_wait_for_the_cluster(bench: ClusterBench) -> None:
     assert not bench.vhost.queues
 
 
+def test_a_queue_that_cannot_be_made_is_none_though_its_client_is_gone(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.world.is_silent = True
+    client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=QUORUM))
+    client.lose()
+    assert "q" in bench.vhost.queues
+    bench.settle(7)
+    assert not bench.vhost.queues
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_queue_whose_client_goes_while_its_stream_is_deleted_goes_too(
+    bench: ClusterBench, is_closed: bool
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    bench.settle()
+    client.read()
+    deleting = bench.connect(1)
+    deleting.call(1, spec.Queue.Delete(queue="q"))
+    while bench.world.streams:
+        assert bench.world.run()
+        bench.run()
+    if is_closed:
+        deleting.call(1, spec.Channel.Close(200, "", 0, 0))
+    else:
+        deleting.lose()
+    bench.settle()
+    assert not bench.vhost.queues
+    declare = spec.Queue.Declare(queue="q", durable=True, arguments=QUORUM)
+    (found,) = asked(bench, client, declare)
+    assert (found.NAME, found.message_count) == ("Queue.DeclareOk", 0)
+    publish(client, b"2")
+    bench.settle()
+    assert client.names() == ["Basic.Ack"]
+
+
 def test_a_queue_that_cannot_be_made_is_none_and_its_stream_is_left_alone(
     bench: ClusterBench,
 ) -> None:
