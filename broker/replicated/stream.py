@@ -36,6 +36,7 @@ CONSUMER: Final = "q"
 AGAIN_S: Final = 1.0
 LOOK_AGAIN_S: Final = 5.0
 """After a look that the cluster has not answered, or refused."""
+GONE: Final = "the queue is deleted"
 _NAME_OCTETS: Final = 15
 _NOT_FOUND: Final = frozenset((api.STREAM_NOT_FOUND, api.CONSUMER_NOT_FOUND))
 
@@ -177,6 +178,9 @@ class QueueStream:
 
     def ask(self, then: Waiting) -> None:
         """Learn how many messages there are, after what was asked for before."""
+        if self._is_over:
+            then(GONE)
+            return
         self._waiting.append(then)
         if self.is_ready:
             self._look()
@@ -278,7 +282,7 @@ class QueueStream:
         self._is_over = True
         if self._is_ours and not self._is_released:
             self._asking.doom(self.name)
-        self._tell("the queue is deleted")
+        self._tell(GONE)
 
     def _tell(self, reason: str) -> None:
         waiting, self._waiting = self._waiting, []

@@ -56,3 +56,13 @@ def test_however_often_one_asks_there_is_one_next_attempt() -> None:
         attempt()
         away.answer()
     assert len(away.attempts) == 1
+
+
+def test_who_asks_for_one_that_is_gone_is_told_so() -> None:
+    away = Away()
+    found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
+    stream = QueueStream(found, cast("Any", away), cast("Any", away), ignore, ignore, is_ours=False)
+    stream.end()
+    told: list[str] = []
+    stream.ask(told.append)
+    assert told == ["the queue is deleted"]
