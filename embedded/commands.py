@@ -16,7 +16,6 @@ from burrowmq.broker.node.advance import advance as pass_time
 from burrowmq.broker.node.advance import settle
 from burrowmq.broker.queue.browse import Seen, browse
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.broker.vhost.recorder import Recorder
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.embedded import snapshots
@@ -227,7 +226,7 @@ async def drop_connections(node: HostedNode, vhost: str) -> int:
     """Break the connections of a virtual host as a network does; how many there were."""
     sessions = inspect.each_session(node.running, vhost)
     for session in sessions:
-        if isinstance(session.wire, AmqpTransport):
+        if session.wire is not None:
             session.wire.abort()
     until = time.monotonic() + BROWSE_S
     while any(session in node.running.sessions for session in sessions):

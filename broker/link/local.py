@@ -225,3 +225,7 @@ class _SessionWire:
         """The session closes: the owner is told what it has said first."""
         self._link.from_session()
         self._link.end_after(delay_s)
+
+    def abort(self) -> None:
+        """Both sides are gone."""
+        self._link.end("the link was cut")

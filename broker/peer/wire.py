@@ -58,6 +58,10 @@ class Wire(Protocol):
         """Close the socket after `delay_s` seconds, writing what is queued first."""
         ...
 
+    def abort(self) -> None:
+        """Close it at once, as a network that breaks."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:

@@ -5,12 +5,16 @@ Covers: embedded/vhost.py, embedded/snapshots.py, embedded/disk_faults.py, embed
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
+import http.client
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 import pika
 import pytest
@@ -275,6 +279,35 @@ def test_connections_of_this_virtual_host_break_and_no_others(
             channel.connection.process_data_events(5)
         other.channel().queue_declare("still-there", auto_delete=True)
     assert vhost.drop_connections() == 0
+
+
+def test_a_shovel_in_it_is_dropped_restored_and_deleted_with_it() -> None:
+    with Broker(management=True) as broker:
+        address = urlsplit(broker.management_url)
+
+        def put(path: str, body: object) -> None:
+            asked = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=10)
+            login = base64.b64encode(f"{broker.user}:{broker.password}".encode()).decode()
+            headers = {"Authorization": f"Basic {login}"}
+            asked.request("PUT", path, json.dumps(body), headers)
+            assert asked.getresponse().status == 201
+            asked.close()
+
+        vhost = broker.vhost("own").make()
+        put("/api/queues/own/a", {})
+        ends = {"src-uri": "amqp:///own", "dest-uri": "amqp:///own"}
+        value = {**ends, "src-queue": "a", "dest-queue": "b", "reconnect-delay": 0.01}
+        put("/api/parameters/shovel/own/s", {"value": value})
+        client = pika.BlockingConnection(pika.URLParameters(vhost.url))
+        publish(client.channel(), b"moved", "a")
+        assert [each.body for each in vhost.wait_for("b", 1)] == [b"moved"]
+        taken = vhost.snapshot()
+        assert vhost.drop_connections() == 3
+        vhost.restore(taken)
+        assert [each.body for each in vhost.wait_for("b", 1)] == [b"moved"]
+        vhost.delete()
+        with pytest.raises(BrokerError, match="there is no virtual host"):
+            vhost.messages("b")
 
 
 def test_a_broker_that_is_short_of_memory_blocks_publishers(
