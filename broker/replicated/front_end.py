@@ -5,7 +5,7 @@
     on_answers / on_messages    <----   received       <-----------  all of one read, by subscription
     returned, lost              <----   opened, lost
 
-Front-ends tell each other what has changed: once in `NEWS_S` the names of the streams, on a subject that all hear.
+Front-ends tell each other what has changed, and what is used (`broker.replicated.news`).
 
 Each member (a queue) has subscriptions of its own, by whose numbers what comes is told apart. A message that comes for
 a subscription that has ended goes back to the stream at once.
@@ -24,6 +24,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias, TypeVarTuple
 
+from burrowmq.broker.replicated.news import CHANGED, SUBJECTS, USED, Hearer, News
 from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Entropy, Scheduler
@@ -46,12 +47,8 @@ PAYLOAD_MAX: Final = 1 << 20
 EXPIRE_S: Final = 1.0
 """Between two looks at requests that nobody answers."""
 AGAIN_S: Final = 1.0
-NEWS_S: Final = 1.0
-NEWS: Final = b"burrowmq.news"
-_NEWS_AT_ONCE: Final = 1_000
-"""Streams that one message names: 33 octets each."""
 _ANSWERS_SID: Final = 1
-_NEWS_SID: Final = 2
+_NEWS_SIDS: Final = range(2, 2 + len(SUBJECTS))
 _ACK_PREFIX: Final = b"$JS.ACK."
 
 Handler: TypeAlias = Callable[[list[Delivered]], None]
@@ -59,7 +56,7 @@ Said = TypeVarTuple("Said")
 _sid = attrgetter("sid")
 
 
-class Member(Protocol):
+class Member(Hearer, Protocol):
     """A queue, as the front-end sees it."""
 
     def cluster_opened(self) -> None:
@@ -76,10 +73,6 @@ class Member(Protocol):
 
     def cluster_closing(self) -> None:
         """The node stops: what is still to be said is said now."""
-        ...
-
-    def cluster_news(self) -> None:
-        """Another front-end has changed something in the stream."""
         ...
 
     @property
@@ -120,17 +113,15 @@ class FrontEnd:
         self._questions = Questions(b"%b.a" % self._inbox)
         self._link = Link(servers, self, name=name, version=version, tls=tls)
         self._link.subscribe(b"%b.a.*" % self._inbox, _ANSWERS_SID)
-        self._link.subscribe(NEWS, _NEWS_SID)
-        self._handlers: dict[int, Handler] = {
-            _ANSWERS_SID: self._on_answers,
-            _NEWS_SID: self._on_news,
-        }
-        self._last_sid = _NEWS_SID
+        self._handlers: dict[int, Handler] = {_ANSWERS_SID: self._on_answers}
         self._members: dict[Member, str] = {}
         self._by_stream: dict[str, Member] = {}
         self._past = Flow()  # of members that have left
-        self._news: set[str] = set()
-        self._is_telling = False
+        self._news = News(scheduler, self._link.write, self._by_stream)
+        for sid, subject in zip(_NEWS_SIDS, SUBJECTS, strict=True):
+            self._link.subscribe(subject, sid)
+            self._handlers[sid] = self._news.heard
+        self._last_sid = _NEWS_SIDS[-1]
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
         self._is_expiring = False
         self._was_lost = False
@@ -253,25 +244,11 @@ class FrontEnd:
 
     def tell(self, stream: str) -> None:
         """Have other front-ends know, soon, that something has changed in a stream."""
-        self._news.add(stream)
-        if not self._is_telling:
-            self._is_telling = True
-            self._scheduler.call_later(NEWS_S, self._tell)
+        self._news.tell(CHANGED, stream)
 
-    def _tell(self) -> None:
-        self._is_telling = False
-        names = sorted(self._news)
-        self._news.clear()
-        for start in range(0, len(names), _NEWS_AT_ONCE):
-            text = " ".join(names[start : start + _NEWS_AT_ONCE]).encode()
-            self._link.write(encode_publish(NEWS, text))
-
-    def _on_news(self, deliveries: list[Delivered]) -> None:
-        for delivered in deliveries:
-            for name in delivered.payload.decode("ascii", "replace").split():
-                member = self._by_stream.get(name)
-                if member is not None:
-                    member.cluster_news()
+    def tell_used(self, stream: str) -> None:
+        """Have them know that clients use its queue."""
+        self._news.tell(USED, stream)
 
     def doom(self, stream: str) -> None:
         """Delete a stream whose queue is gone: now, or as soon as the cluster answers."""

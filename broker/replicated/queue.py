@@ -35,6 +35,7 @@ from burrowmq.broker.replicated.figures import Figures
 from burrowmq.broker.replicated.flow import flow_of
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.intake import Intake
+from burrowmq.broker.replicated.lease import SharedLease
 from burrowmq.broker.replicated.looks import Looks
 from burrowmq.broker.replicated.overdue import Overdue
 from burrowmq.broker.replicated.publishing import Publishing
@@ -78,6 +79,7 @@ class ReplicatedQueue(Figures):
         self._is_restored = declaration.default_version is not None
         self._message_count = 0
         self._make_parts(context, settings, replicas)
+        self._lease.apply(settings.expires_ms)
         front_end.join(self, self._stream.name)
 
     def _make_parts(self, context: QueueContext, settings: Settings, replicas: int) -> None:
@@ -123,6 +125,13 @@ class ReplicatedQueue(Figures):
             changed=self._changed,
         )
         self._origin.allow(settings.consumer_timeout_ms)
+        self._lease = SharedLease(
+            scheduler,
+            self._stream,
+            is_used=lambda: len(self.consumers) > 0,
+            say=lambda: front_end.tell_used(name),
+            on_end=lambda: context.on_unused(self.name),
+        )
         self._dealing = Dealing(
             [self._origin],
             self.consumers,
@@ -258,12 +267,14 @@ class ReplicatedQueue(Figures):
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; messages are pulled from the end of this turn on."""
         self.consumers.add(consumer)
+        self._lease.used()
         self._changed()
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """Forget a consumer; what was pulled for the last one goes back to the stream."""
         if not self.consumers.remove(consumer) or self.is_deleted:
             return
+        self._lease.used()
         self._looks.hurry()
         if consumer in self.consumers.leavers:
             self._scheduler.call_later(HANDOVER_S, lambda: self._stop_waiting(consumer))
@@ -296,6 +307,7 @@ class ReplicatedQueue(Figures):
     def cluster_opened(self) -> None:
         """See that the stream is there, and go on."""
         self._stream.make()
+        self._lease.heard()
         self._changed()
 
     def cluster_lost(self) -> None:
@@ -314,6 +326,10 @@ class ReplicatedQueue(Figures):
         self._looks.stirred(self._front_end.now_ms())
         self._changed()
 
+    def cluster_used(self) -> None:
+        """Another front-end has clients that use the queue."""
+        self._lease.heard()
+
     @property
     def flow(self) -> Flow:
         """See `Member`."""
@@ -327,6 +343,8 @@ class ReplicatedQueue(Figures):
 
     def change_settings(self, settings: Settings) -> None:
         """Put new effective settings in force, as far as they concern what is done here."""
+        if settings.expires_ms != self.settings.expires_ms:
+            self._lease.apply(settings.expires_ms)
         self.settings = settings
         self._apply(settings)
         self._origin.allow(settings.consumer_timeout_ms)
@@ -340,7 +358,8 @@ class ReplicatedQueue(Figures):
         self._intake.is_ahead = settings.delivery_limit is None
 
     def touch(self) -> None:
-        """It has no lease."""
+        """It was used: its lease begins anew."""
+        self._lease.used()
 
     def purge(self) -> int:
         """Drop every message, those that are handed out included; returns how many were ready."""
@@ -359,6 +378,7 @@ class ReplicatedQueue(Figures):
         """End: cancel consumers, let go of the stream."""
         self.is_deleted = True
         self._context.metrics.queues_deleted += 1
+        self._lease.end()
         self._origin.end()
         self.dead_letters.end()
         for consumer in list(self.consumers):

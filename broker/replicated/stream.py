@@ -274,6 +274,11 @@ class QueueStream:
 
         self._asking.ask(api.delete_stream(self.name), on_answer)
 
+    def stay(self) -> None:
+        """It was released, and is used again: make it anew."""
+        self._is_over = self._is_released = self.is_ready = False
+        self.make()
+
     def end(self) -> None:
         """The queue is gone; so is the stream, as soon as the cluster answers.
 

@@ -187,7 +187,7 @@ class FakeJetStream:
         self, link: FakeLink, subject: str, reply: bytes, head: bytes, body: bytes
     ) -> None:
         words = subject.split(".")
-        if subject == "burrowmq.news":
+        if subject in {"burrowmq.news", "burrowmq.used"}:
             for other in self.links:
                 if other is not link:
                     self._say(other, subject.encode(), b"", b"", body)
