@@ -82,6 +82,7 @@ class ConsumerSettings:
     ack_wait_ms: int = 10_000
     unacked_max: int = -1
     pulls_max: int = 512
+    more: tuple[tuple[str, object], ...] = ()
 
     def document(self) -> dict[str, object]:
         """The configuration that JetStream is given."""
@@ -96,6 +97,7 @@ class ConsumerSettings:
             "max_waiting": self.pulls_max,
             "max_ack_pending": self.unacked_max,
             "num_replicas": 0,
+            **dict(self.more),
         }
 
 
@@ -150,9 +152,12 @@ def get_message(stream: str, sequence: int) -> Request:
     return _request("DIRECT.GET", stream, body={"seq": sequence})
 
 
-def pull(stream: str, consumer: str, count: int, *, expires_ms: int, heartbeat_ms: int) -> Request:
+def pull(
+    stream: str, consumer: str, count: int, *, expires_ms: int, heartbeat_ms: int, **more: object
+) -> Request:
     """Ask for up to `count` messages, which come as they are there until the request expires."""
     body: dict[str, object] = {
+        **more,
         "batch": count,
         "expires": expires_ms * MS,
         "idle_heartbeat": heartbeat_ms * MS,

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burrowmq.cluster import api
+from burrowmq.cluster.pin import Pin
 from burrowmq.cluster.wire import Delivered, Headers, WireError, decode_headers, encode_publish
 
 _PENDING = "Nats-Pending-Messages"
@@ -24,6 +25,8 @@ _EXPIRED = 408
 _LATER_MS = 100.0
 """After a request that could not be served (no leader, no such consumer) the next one waits so long."""
 
+_SECOND_MS = 1_000.0
+"""Or so long, if another client is the pinned one, as far as is known: that one is to be it again."""
 _SILENCES = 2.5
 """So many times the heartbeats' interval without a word, and the requests count as lost."""
 
@@ -54,12 +57,18 @@ class Pulls:
     """
 
     def __init__(
-        self, stream: str, consumer: str, inbox: bytes, limits: PullLimits | None = None
+        self,
+        stream: str,
+        consumer: str,
+        inbox: bytes,
+        limits: PullLimits | None = None,
+        pin: Pin | None = None,
     ) -> None:
         self._stream = stream
         self._consumer = consumer
         self._inbox = inbox
         self._limits = limits or PullLimits()
+        self._pin = pin
         self._credit = 0
         self._open: dict[int, _Pull] = {}
         self._number = 0
@@ -95,6 +104,7 @@ class Pulls:
             count,
             expires_ms=self._limits.expires_ms,
             heartbeat_ms=self._limits.heartbeat_ms,
+            **({} if self._pin is None else self._pin.fields()),
         )
         return encode_publish(
             request.subject, request.payload, b"%b.%d" % (self._inbox, self._number)
@@ -115,6 +125,10 @@ class Pulls:
         if not delivered.reply:
             self._heard(delivered, now_ms)
             return False
+        if self._pin is not None and self._pin.delivered(delivered.headers, now_ms):
+            # The oldest has been given the id; others, which have none, are not served any more.
+            for number in list(self._open)[1:]:
+                del self._open[number]
         for number, pull in self._open.items():
             pull.left_count -= 1
             if not pull.left_count:
@@ -131,7 +145,10 @@ class Pulls:
             return
         self.last_status = status
         if status.status != _EXPIRED:
-            self._not_before_ms = now_ms + _LATER_MS
+            is_second = self._pin is not None and not self._pin.id
+            self._not_before_ms = now_ms + (_SECOND_MS if is_second else _LATER_MS)
+        if self._pin is not None:
+            self._pin.heard(status)
         number = delivered.subject[len(self._inbox) + 1 :]
         ended = self._open.pop(int(number), None) if number.isdigit() else None
         pending = status.values.get(_PENDING, "")

@@ -7,7 +7,8 @@ wants its share to be fair: for it no more is pulled than it may have. What is p
 A message that goes back unseen counts as delivered at the server, so where there is a limit of deliveries nothing is
 pulled ahead either.
 
-When the last consumer leaves, its subscription ends, and with it what is asked for; what is here goes back.
+When the last consumer leaves, its subscription ends, and with it what is asked for; what is here goes back. Where only
+one front-end at a time is given messages (`pin`), this one lets others be it once it holds nothing any more.
 
 State owned: pulls, acknowledgements that wait, who waits for basic.get. Called by `broker.replicated.queue`.
 """
@@ -28,6 +29,7 @@ from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import CONSUMER
 from burrowmq.cluster import api
 from burrowmq.cluster.intake import Acks, Pulls
+from burrowmq.cluster.pin import Pin
 from burrowmq.cluster.record import RecordError, unpack
 from burrowmq.cluster.wire import Delivered, encode_publish
 from burrowmq.protocol.constants import PROP_EXPIRATION
@@ -41,6 +43,8 @@ EXPECTED_BYTES: Final = 16 << 10
 """Of a message, before one has come."""
 WORKING_MS: Final = 3_000.0
 """So often the server is told of what has been here for long; it waits for 10 s."""
+SINGLE_WORKING_MS: Final = 1_500.0
+"""Or so often, where it waits for 5 s."""
 GONE: Final = frozenset((404, 409, 503))
 """Statuses that may mean that the consumer is no more: mostly its leader has changed."""
 GET_MS: Final = 5_000.0
@@ -59,6 +63,7 @@ class Intake:
         changed: Callable[[], None],
         on_gone: Callable[[], None],
         on_unreadable: Callable[[int, str], None],
+        pin: Pin | None = None,
     ) -> None:
         self._stream = stream
         self._front_end = front_end
@@ -70,7 +75,9 @@ class Intake:
         self._acks = Acks()
         self._pulls: Pulls | None = None  # while somebody consumes
         self._pulls_sid = 0
+        self._pin = pin
         self._working_ms = 0.0
+        self._working_every_ms = WORKING_MS if pin is None else SINGLE_WORKING_MS
         self._getters: deque[Getter] = deque()
         self._get_sid = 0
         self._get_inbox = b""
@@ -197,13 +204,18 @@ class Intake:
         if len(self._consumers):
             if self._pulls is None:
                 self._pulls_sid, inbox = front_end.subscribe(self._on_pulled)
-                self._pulls = Pulls(self._stream, CONSUMER, inbox)
+                self._pulls = Pulls(self._stream, CONSUMER, inbox, pin=self._pin)
             self._pulls.allow(max(0, self._ahead_count() - self._shelf.count))
             front_end.write(self._pulls.poll(now_ms))
         elif self._pulls is not None or (self._shelf.count and not self._getters):
             self._stop_pulling()
         front_end.write(self._acks.poll(now_ms))
-        if self._shelf.held_count and now_ms >= self._working_ms + WORKING_MS:
+        if self._pin is not None:
+            is_consuming, is_holding = len(self._consumers) > 0, self._shelf.held_count > 0
+            front_end.write(
+                self._pin.tend(now_ms, is_consuming=is_consuming, is_holding=is_holding)
+            )
+        if self._shelf.held_count and now_ms >= self._working_ms + self._working_every_ms:
             self._working_ms = now_ms
             old = self._shelf.grown_old()
             front_end.write(b"".join([encode_publish(reply, api.WORKING) for reply in old]))
@@ -239,7 +251,10 @@ class Intake:
         if self._waits_since_ms is not None:
             found.append(self._waits_since_ms + GET_MS)
         if self._pulls is not None or self._shelf.held_count:
-            found.append(self._working_ms + WORKING_MS)
+            found.append(self._working_ms + self._working_every_ms)
+        pin_ms = self._pin.due_ms() if self._pin is not None else None
+        if pin_ms is not None:
+            found.append(pin_ms)
         return min(found, default=None)
 
     def close(self) -> None:
@@ -247,12 +262,16 @@ class Intake:
         if self._front_end.is_open:
             self._stop_pulling()
             self._front_end.write(self._acks.poll(inf))
+            if self._pin is not None:
+                self._front_end.write(self._pin.let_go())
 
     def lost(self) -> None:
         """The connection broke: what was asked for will not come."""
         self._is_one_asked = False
         if self._pulls is not None:
             self._pulls.lost()
+        if self._pin is not None:
+            self._pin.lost()
 
     def end(self) -> None:
         """The queue is gone."""

@@ -22,15 +22,11 @@ from typing import Final
 
 from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
-from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.outcome import ACCEPTED, Outcome
 from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
-from burrowmq.broker.queue.run import LOGGED
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
-from burrowmq.broker.queue.serve.rate import ConsumptionRate
-from burrowmq.broker.queue.serve.serving import Dealing
 from burrowmq.broker.replicated.figures import Figures
 from burrowmq.broker.replicated.flow import flow_of
 from burrowmq.broker.replicated.front_end import FrontEnd
@@ -39,13 +35,15 @@ from burrowmq.broker.replicated.lease import SharedLease
 from burrowmq.broker.replicated.looks import Looks
 from burrowmq.broker.replicated.overdue import Overdue
 from burrowmq.broker.replicated.publishing import Publishing
+from burrowmq.broker.replicated.serving import Serving
 from burrowmq.broker.replicated.shelf import Shelf
-from burrowmq.broker.replicated.stream import QueueStream, stream_name, stream_settings
+from burrowmq.broker.replicated.stream import CONSUMER, QueueStream, stream_name, stream_settings
 from burrowmq.broker.replicated.wakeup import Wakeup
 from burrowmq.broker.report.cluster_state import Flow
+from burrowmq.cluster.pin import Pin
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import PROP_EXPIRATION
-from burrowmq.protocol.errors import AmqpError, NotFound
+from burrowmq.protocol.errors import AmqpError, NotFound, ResourceLocked
 
 UNSERVED_MS: Final = 100.0
 """Between two looks at what has waited for too long, while nothing can be sent."""
@@ -73,7 +71,8 @@ class ReplicatedQueue(Figures):
         self._scheduler = context.scheduler
         self._front_end = front_end
         self.counts = Counts(context.metrics)
-        self.consumers = Consumers(context.scheduler)
+        is_single = settings.single_active_consumer
+        self.consumers = Consumers(context.scheduler, is_single_active=is_single)
         self._after_pump: list[Callable[[], None]] = []
         self._wakeup = Wakeup(context.scheduler, self._changed)
         self._is_restored = declaration.default_version is not None
@@ -86,6 +85,9 @@ class ReplicatedQueue(Figures):
         front_end, scheduler = self._front_end, context.scheduler
         name = stream_name(context.vhost_name, self.name)
         self._looks = Looks(front_end.now_ms(), int(name[-2:], 16) / 256)
+        is_single = settings.single_active_consumer
+        nowhere = b"_INBOX.%b.nowhere" % front_end.token
+        self._pin = Pin(name, CONSUMER, nowhere) if is_single else None
         self._stream = QueueStream(
             stream_settings(name, self.name, context.vhost_name, settings, replicas),
             front_end,
@@ -93,6 +95,7 @@ class ReplicatedQueue(Figures):
             self._changed,
             self._on_counted,
             is_ours=self._is_restored,
+            is_single=is_single,
         )
         self._publishing = Publishing(name, front_end, self._on_stored, self._changed)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
@@ -105,6 +108,7 @@ class ReplicatedQueue(Figures):
             changed=self._changed,
             on_gone=self._stream.make,
             on_unreadable=self._on_unreadable,
+            pin=self._pin,
         )
         self._overdue = Overdue(
             name,
@@ -114,33 +118,23 @@ class ReplicatedQueue(Figures):
             on_blind=self._looks.hurry,
             changed=self._changed,
         )
-        self._apply(settings)
-        self._origin = Origin(
+        self._serving = Serving(
             self.name,
+            scheduler,
             self._shelf,
+            self._intake,
+            self.consumers,
             self.counts,
-            self.consumers.leavers,
-            dead_letter=self.dead_letters.send,
-            on_return=self._on_return,
-            changed=self._changed,
+            self.dead_letters,
+            self._changed,
         )
-        self._origin.allow(settings.consumer_timeout_ms)
+        self._apply(settings)
         self._lease = SharedLease(
             scheduler,
             self._stream,
             is_used=lambda: len(self.consumers) > 0,
             say=lambda: front_end.tell_used(name),
             on_end=lambda: context.on_unused(self.name),
-        )
-        self._dealing = Dealing(
-            [self._origin],
-            self.consumers,
-            self.counts,
-            ConsumptionRate(scheduler),
-            scheduler,
-            head=self._head,
-            load=_never,
-            changed=self._changed,
         )
 
     def _changed(self) -> None:
@@ -188,23 +182,14 @@ class ReplicatedQueue(Figures):
         """Serve who waits, and send what is to be sent."""
         if self.is_deleted:
             return
-        self._bury_beyond_limit()
-        self._intake.serve_getters(self._origin, self._head)
-        if self.consumers.leavers:
-            self.consumers.hand_over()
-        self._dealing.serve()
+        self._serving.pump()
+        active = self.consumers.active
+        if self._pin is not None and active is not None:  # or another front-end is given all
+            active.is_active = bool(self._pin.id) or not self._stream.pinned_id
         self._send()
         waiting, self._after_pump = self._after_pump, []
         for callback in waiting:
             callback()
-
-    def _head(self) -> Shelf | None:
-        if self._shelf.has_expiries:
-            seqs, messages = self._shelf.take_expired()
-            if seqs:
-                self.dead_letters.send("expired", messages)
-                self._shelf.forget(seqs, messages, LOGGED)
-        return self._shelf if self._shelf.count else None
 
     def _send(self) -> None:
         front_end, now_ms = self._front_end, self._front_end.now_ms()
@@ -245,23 +230,14 @@ class ReplicatedQueue(Figures):
         self._intake.acknowledge(replies, now_ms)
         self._changed()
 
-    def _on_return(self) -> None:
-        self._changed()
-
-    def _bury_beyond_limit(self) -> None:
-        """Dead-letter, or drop, what was delivered more often than it may be."""
-        limit = self.settings.delivery_limit
-        if limit is None:
-            return
-        seqs, messages = self._shelf.take_beyond(limit)
-        if seqs:
-            self.dead_letters.send("delivery_limit", messages)
-            self._shelf.forget(seqs, messages, LOGGED)
-
     def get(self, getter: Getter) -> None:
-        """Take one message for basic.get; answers in a later turn."""
-        self._intake.get(getter)
-        self._intake.serve_getters(self._origin, self._head)
+        """Take one message for basic.get; answers in a later turn. Raises: ResourceLocked."""
+        if self._pin is not None:
+            raise ResourceLocked(
+                f"cannot obtain access to locked queue '{self.name}' in vhost '{self.vhost_name}'."
+                " basic.get operations are not supported by quorum queues with single active consumer"
+            )
+        self._serving.get(getter)
         self._changed()
 
     def add_consumer(self, consumer: Consumer) -> None:
@@ -347,13 +323,13 @@ class ReplicatedQueue(Figures):
             self._lease.apply(settings.expires_ms)
         self.settings = settings
         self._apply(settings)
-        self._origin.allow(settings.consumer_timeout_ms)
         self._overdue.rest()
         self._looks.hurry()
         self._changed()
 
     def _apply(self, settings: Settings) -> None:
         self.dead_letters.apply(settings)
+        self._serving.apply(settings)
         self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
         self._intake.is_ahead = settings.delivery_limit is None
 
@@ -379,7 +355,7 @@ class ReplicatedQueue(Figures):
         self.is_deleted = True
         self._context.metrics.queues_deleted += 1
         self._lease.end()
-        self._origin.end()
+        self._serving.end()
         self.dead_letters.end()
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)
@@ -393,7 +369,3 @@ class ReplicatedQueue(Figures):
         waiting, self._after_pump = self._after_pump, []
         for callback in waiting:
             callback()
-
-
-def _never(_: Shelf, __: int) -> bool:
-    return False

@@ -15,6 +15,7 @@ State owned: whether stream and consumer are there, what the last answer said, w
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
@@ -30,9 +31,12 @@ from burrowmq.cluster.api import (
     Request,
     StreamSettings,
 )
+from burrowmq.cluster.pin import PINNED, pinned_id
 from burrowmq.cluster.questions import LINK_LOST
 
 CONSUMER: Final = "q"
+SINGLE_ACK_WAIT_MS: Final = 5_000
+"""Where one client is given all: what a front-end that died has held is to be back before another is pinned."""
 AGAIN_S: Final = 1.0
 LOOK_AGAIN_S: Final = 5.0
 """After a look that the cluster has not answered, or refused."""
@@ -90,6 +94,7 @@ def stream_settings(
 class QueueStream:
     """That of one queue; `is_ours` when it was declared in an earlier life of the node.
 
+    With `is_single` only one front-end at a time is given messages (`cluster.pin`).
     `changed` is called when it has become ready, `counted` when the number of messages is known anew.
     """
 
@@ -102,8 +107,10 @@ class QueueStream:
         counted: Callable[[], None],
         *,
         is_ours: bool,
+        is_single: bool = False,
     ) -> None:
         self._settings = settings
+        self._is_single = is_single
         self._asking = asking
         self._scheduler = scheduler
         self._changed = changed
@@ -124,6 +131,8 @@ class QueueStream:
         self.placement: Placement | None = None
         self.is_pulled = False
         """Whether a front-end waits for messages."""
+        self.pinned_id = ""
+        """As whom the one that is given them is known; "" where there is none, or all are."""
 
     @property
     def name(self) -> str:
@@ -150,7 +159,10 @@ class QueueStream:
         ):  # by the queue's own, as it was declared elsewhere
             self._on_failed(found)
             return
-        consumer = api.create_consumer(self.name, ConsumerSettings(name=CONSUMER))
+        settings = ConsumerSettings(name=CONSUMER)
+        if self._is_single:
+            settings = replace(settings, ack_wait_ms=SINGLE_ACK_WAIT_MS, more=PINNED)
+        consumer = api.create_consumer(self.name, settings)
         self._asking.ask(consumer, self._on_consumer)
 
     def _on_consumer(self, found: Document | Refusal) -> None:
@@ -207,12 +219,15 @@ class QueueStream:
             self._on_looked(stream, waiting)
             return
         self.placement = Placement(*api.members_of(stream))
-        self._asking.ask(
-            api.consumer_state(self.name, CONSUMER),
-            lambda found: self._on_looked(
-                found if isinstance(found, Refusal) else api.depth_of(stream, found), waiting
-            ),
-        )
+
+        def on_consumer(consumer: Document | Refusal) -> None:
+            if isinstance(consumer, Refusal):
+                self._on_looked(consumer, waiting)
+                return
+            self.pinned_id = pinned_id(consumer)
+            self._on_looked(api.depth_of(stream, consumer), waiting)
+
+        self._asking.ask(api.consumer_state(self.name, CONSUMER), on_consumer)
 
     def _on_looked(self, found: Depth | Refusal, waiting: list[Waiting]) -> None:
         self._open_count -= 1

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
+import pika
 import pytest
-from pika.exceptions import ChannelClosedByBroker
+from pika.exceptions import AMQPError, ChannelClosedByBroker
 
+from tests.support.broker_process import BrokerProcess
 from tests.support.front_ends import Nodes, declare, publish
 from tests.support.patience import patient
 
@@ -44,3 +50,82 @@ def test_a_queue_that_no_front_end_uses_expires_at_all_of_them(nodes: Nodes) -> 
         one.queue_declare("q", passive=True)
     one = nodes.channel(nodes.processes[0])
     assert declare(one, "q") == 0  # the messages went with it
+
+
+class Taking:
+    """A consumer in a thread of its own; what it is given it keeps in `found`, and acknowledges until `hold`."""
+
+    def __init__(self, process: BrokerProcess, name: str, prefetch: int = 10) -> None:
+        self.found: list[int] = []
+        self.is_holding = False
+        self._url, self._name, self._prefetch = process.url, name, prefetch
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        with (
+            contextlib.suppress(AMQPError, OSError),
+            pika.BlockingConnection(pika.URLParameters(self._url)) as connection,
+        ):
+            channel = connection.channel()
+            channel.basic_qos(prefetch_count=self._prefetch)
+            channel.basic_consume(self._name, self._take)
+            while not self._stop.is_set():
+                connection.process_data_events(0.05)
+
+    def _take(self, channel: Any, method: Any, _: Any, body: bytes) -> None:
+        self.found.append(int(body))
+        if not self.is_holding:
+            channel.basic_ack(method.delivery_tag)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def wait_for(what: Callable[[], bool], seconds: float) -> None:
+    until = time.monotonic() + patient(seconds)
+    while not what() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert what()
+
+
+@pytest.mark.timeout(240)
+def test_one_consumer_of_both_front_ends_is_served_and_the_next_one_in_order(nodes: Nodes) -> None:
+    single = {"x-single-active-consumer": True}
+    one, two = nodes.start("one"), nodes.start("two")
+    for process in (one, two):
+        declare(nodes.channel(process), "q", **single)
+    channel = nodes.channel(two)
+    channel.confirm_delivery()
+    takers = [Taking(one, "q")]
+    try:
+        publish(channel, "q", 20)
+        wait_for(lambda: len(takers[0].found) == 20, 20)
+        takers.append(Taking(two, "q"))
+        takers[0].is_holding = True
+        publish(channel, "q", 30, 20)
+        time.sleep(20.0)  # no credit for long: it stays the one
+        assert (takers[0].found, takers[1].found) == (list(range(30)), [])
+        takers[0].stop()  # its ten come back before what is new
+        wait_for(lambda: len(takers[1].found) == 30, 20)
+        assert takers[1].found == list(range(20, 50))
+        takers.append(Taking(one, "q"))
+        takers[1].is_holding = True
+        publish(channel, "q", 5, 50)
+        wait_for(lambda: len(takers[1].found) == 35, 20)
+        two.kill()
+        killed = time.monotonic()
+        wait_for(lambda: len(takers[2].found) == 5, 20)
+        print(f"the next one after {time.monotonic() - killed:.1f} s")
+        assert takers[2].found == list(range(50, 55))
+        channel = nodes.channel(one)
+        publish(channel, "q", 5, 55)
+        wait_for(lambda: len(takers[2].found) == 10, 20)
+        assert takers[2].found == list(range(50, 60))
+        with pytest.raises(ChannelClosedByBroker, match=r"basic\.get operations are not supported"):
+            channel.basic_get("q")
+    finally:
+        for taker in takers:
+            taker.stop()

@@ -87,6 +87,11 @@ class Stream:
         self.counts: dict[int, int] = {}
         self.pulls: deque[list[Any]] = deque()  # link, reply, how many
         self.has_consumer = False
+        self.is_pinned = False
+        """Only one client at a time is given messages."""
+        self.pin = ""
+        self.pin_until_ms = 0
+        self.pull_ids: dict[tuple[FakeLink, bytes], str | None] = {}  # None for those of no group
 
     def state(self) -> dict[str, int]:
         held = self.messages | self.kept
@@ -106,6 +111,7 @@ class Stream:
             "ack_floor": {"stream_seq": floor},
             "num_ack_pending": len(waiting),
             "num_waiting": len(self.pulls),
+            "priority_groups": [{"group": "sac", "pinned_client_id": self.pin}],
         }
 
     def acknowledge(self, sequence: int) -> None:
@@ -142,6 +148,7 @@ class FakeJetStream:
         self.wall_ms: Callable[[], int] = lambda: 0
         self._out: list[tuple[FakeLink, Delivered]] = []
         self._batches: dict[str, list[bytes]] = {}
+        self._pin_count = 0
 
     def link(self, _servers: Any, owner: Any, **_options: Any) -> FakeLink:
         """In place of `Link`."""
@@ -245,6 +252,10 @@ class FakeJetStream:
                 return {"error": {"code": 503, "err_code": 10008, "description": text}}
             case ["CONSUMER", "CREATE", name, _]:
                 self.streams[name].has_consumer = True
+                config = json.loads(body)["config"]
+                self.streams[name].is_pinned = config.get("priority_policy") == "pinned_client"
+            case ["CONSUMER", "UNPIN", name, _]:
+                self.streams[name].pin = ""
             case ["STREAM", "INFO", name]:
                 self.look_count += 1
                 return {"state": self.streams[name].state(), "cluster": self.cluster}
@@ -291,6 +302,8 @@ class FakeJetStream:
         stream = self.streams.get(name)
         if stream is None:
             return
+        if stream.is_pinned and not self._is_allowed(stream, link, reply, wish):
+            return
         stream.pulls.append([link, reply, wish["batch"]])
         if wish.get("no_wait"):
             self._serve(stream)
@@ -298,10 +311,49 @@ class FakeJetStream:
                 stream.pulls.pop()
                 self._say(link, reply, b"", b"NATS/1.0 404 No Messages\r\n\r\n", b"")
 
+    def _is_allowed(
+        self, stream: Stream, link: FakeLink, reply: bytes, wish: dict[str, Any]
+    ) -> bool:
+        who = wish.get("id", "") if "group" in wish else None
+        self._look_at_pin(stream)
+        if stream.pin and who == stream.pin:
+            stream.pin_until_ms = self.wall_ms() + 7_000
+        if who and who != stream.pin:
+            self._say(link, reply, b"", b"NATS/1.0 423 Nats-Pin-Id mismatch\r\n\r\n", b"")
+            return False
+        stream.pull_ids[link, reply] = who
+        return "max_bytes" not in wish
+
+    def _look_at_pin(self, stream: Stream) -> None:
+        if stream.pin and self.wall_ms() >= stream.pin_until_ms:
+            stream.pin = ""
+
+    def _next_pull(self, stream: Stream) -> list[Any] | None:
+        """Whom the next message is for."""
+        if not stream.is_pinned:
+            return stream.pulls[0] if stream.pulls else None
+        self._look_at_pin(stream)
+        for pull in list(stream.pulls):
+            who = stream.pull_ids[pull[0], pull[1]]
+            if not stream.pin and who is None:
+                return pull
+            if not stream.pin and not who:
+                self._pin_count += 1
+                who = stream.pull_ids[pull[0], pull[1]] = stream.pin = f"pin{self._pin_count}"
+                stream.pin_until_ms = self.wall_ms() + 7_000
+            if who and who == stream.pin:
+                return pull
+            if who:
+                stream.pulls.remove(pull)
+                self._say(pull[0], pull[1], b"", b"NATS/1.0 423 Nats-Wrong-Pin-Id\r\n\r\n", b"")
+        return None
+
     def _serve(self, stream: Stream) -> None:
         stream.pulls = deque(pull for pull in stream.pulls if pull[0].sid_of(pull[1]))
-        while stream.pulls and stream.ready:
-            pull = stream.pulls[0]
+        while stream.ready:
+            pull = self._next_pull(stream)
+            if pull is None:
+                return
             sequence = stream.ready.popleft()
             if sequence not in stream.messages:
                 continue
@@ -310,10 +362,11 @@ class FakeJetStream:
             time_ns = stream.stored_ms.get(sequence, 0) * 1_000_000
             reply = f"$JS.ACK.{name}.q.{count}.{sequence}.1.{time_ns}.{len(stream.ready)}".encode()
             link, inbox, _ = pull
+            head = encode_headers([(b"Nats-Pin-Id", stream.pin.encode())]) if stream.pin else b""
             delivered = Delivered(
-                link.sid_of(inbox), name.encode(), reply, b"", stream.messages[sequence]
+                link.sid_of(inbox), name.encode(), reply, head, stream.messages[sequence]
             )
             self._out.append((link, delivered))
             pull[2] -= 1
             if not pull[2]:
-                stream.pulls.popleft()
+                stream.pulls.remove(pull)

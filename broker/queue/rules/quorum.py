@@ -50,7 +50,7 @@ _FOREIGN: Final = (
     "x-stream-max-segment-size-bytes",
     "x-initial-cluster-size",
 )
-_NOT_BUILT: Final = ("x-single-active-consumer", "x-dead-letter-strategy")
+_NOT_BUILT: Final = ("x-dead-letter-strategy",)
 _STRATEGIES: Final = ("at-most-once", "at-least-once")
 _LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
 

@@ -34,6 +34,7 @@ def declaration(arguments: dict[str, Any] | None = None, **fields: Any) -> Queue
         {"x-message-ttl": 3, "x-expires": 1},
         {"x-queue-leader-locator": "balanced", "x-max-in-memory-length": 1},
         {"x-single-active-consumer": False, "x-unknown": 1},
+        {"x-single-active-consumer": True},
     ],
 )
 def test_what_it_can_be(arguments: dict[str, Any]) -> None:
