@@ -299,6 +299,8 @@ class Depth(NamedTuple):
     """Sequence of the first message that was not delivered; 0 where there is none, or where somebody pulls."""
     is_pulled: bool
     """Whether somebody waits for messages."""
+    behind: int
+    """Messages that were not delivered."""
 
 
 def depth_of(stream: Document, consumer: Document) -> Depth:
@@ -318,7 +320,8 @@ def depth_of(stream: Document, consumer: Document) -> Depth:
     size = _number(state, "bytes") * min(count, kept) // kept if kept else 0
     is_pulled = _number(consumer, "num_waiting") > 0
     fresh = last - behind + 1 if behind > 0 and not is_pulled else 0
-    return Depth(count, size, first, _number(acknowledged, "stream_seq"), fresh, is_pulled)
+    floor = _number(acknowledged, "stream_seq")
+    return Depth(count, size, first, floor, fresh, is_pulled, max(0, behind))
 
 
 UNHEARD_MS: Final = 5_000
@@ -404,3 +407,8 @@ def stored_ms(reply: bytes) -> int:
     Of a reply that `place_of` knows.
     """
     return int(reply.rsplit(b".", 2)[1]) // MS
+
+
+def behind_of(reply: bytes) -> int:
+    """How many messages that were never delivered the stream had behind that of a delivery, when it was sent."""
+    return int(reply.rsplit(b".", 1)[1])

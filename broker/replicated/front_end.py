@@ -117,7 +117,7 @@ class FrontEnd:
         self._members: dict[Member, str] = {}
         self._by_stream: dict[str, Member] = {}
         self._past = Flow()  # of members that have left
-        self._news = News(scheduler, self._link.write, self._by_stream)
+        self._news = News(token.decode(), scheduler, self._link.write, self._by_stream)
         for sid, subject in zip(_NEWS_SIDS, SUBJECTS, strict=True):
             self._link.subscribe(subject, sid)
             self._handlers[sid] = self._news.heard

@@ -29,7 +29,7 @@ from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import CONSUMER
 from burrowmq.cluster import api
 from burrowmq.cluster.intake import Acks, Pulls
-from burrowmq.cluster.pin import Pin
+from burrowmq.cluster.pin import SETTLED_MS, Pin
 from burrowmq.cluster.record import RecordError, unpack
 from burrowmq.cluster.wire import Delivered, encode_publish
 from burrowmq.protocol.constants import PROP_EXPIRATION
@@ -67,7 +67,7 @@ class Intake:
     ) -> None:
         self._stream = stream
         self._front_end = front_end
-        self._shelf = shelf
+        self.shelf = shelf
         self._consumers = consumers
         self._changed = changed
         self._on_gone = on_gone
@@ -85,6 +85,10 @@ class Intake:
         self._waits_since_ms: float | None = None  # who waits for basic.get
         self.mean_bytes = float(EXPECTED_BYTES)
         """Of a message that comes, of late."""
+        self.returned_count = 0
+        """Messages that went back to the servers from here, and were given to nobody since, as far as one can tell."""
+        self.returned_ms = -inf
+        """When the last of them did."""
         self.ttl_ms: int | None = None
         """The queue's own TTL, for what comes from now on."""
         self.is_ahead = True
@@ -105,7 +109,7 @@ class Intake:
     @property
     def is_resting(self) -> bool:
         """Whether nothing is here, and nothing is asked for: nobody consumes, or has credit."""
-        return not self._shelf.count and not self.asked_count
+        return not self.shelf.count and not self.asked_count
 
     def acknowledge(self, replies: list[bytes], now_ms: float) -> None:
         """These deliveries are done with."""
@@ -134,7 +138,8 @@ class Intake:
 
     def put(self, deliveries: list[Delivered]) -> None:
         """Messages have come."""
-        shelf = self._shelf
+        shelf = self.shelf
+        self.note_returned([each.reply for each in deliveries])
         size = 0
         for delivered in deliveries:
             place = api.place_of(delivered.reply)
@@ -154,6 +159,18 @@ class Intake:
         if deliveries:
             mean = size / len(deliveries)
             self.mean_bytes += (mean - self.mean_bytes) * min(1.0, len(deliveries) / 64)
+
+    def note_returned(self, replies: list[bytes]) -> None:
+        """These were delivered: what has come back is so before what is new."""
+        if not self.returned_count:
+            return
+        is_settled = self._front_end.now_ms() >= self.returned_ms + SETTLED_MS
+        for reply in replies:
+            place = api.place_of(reply)
+            if place is not None and place.delivery_count > 1:
+                self.returned_count = max(0, self.returned_count - 1)
+            elif is_settled:
+                self.returned_count = 0
 
     # -- basic.get ------------------------------------------------------------------------------------------------
 
@@ -205,26 +222,29 @@ class Intake:
             if self._pulls is None:
                 self._pulls_sid, inbox = front_end.subscribe(self._on_pulled)
                 self._pulls = Pulls(self._stream, CONSUMER, inbox, pin=self._pin)
-            self._pulls.allow(max(0, self._ahead_count() - self._shelf.count))
+            self._pulls.allow(max(0, self._ahead_count() - self.shelf.count))
             front_end.write(self._pulls.poll(now_ms))
-        elif self._pulls is not None or (self._shelf.count and not self._getters):
+        elif self._pulls is not None or (self.shelf.count and not self._getters):
             self._stop_pulling()
         front_end.write(self._acks.poll(now_ms))
         if self._pin is not None:
-            is_consuming, is_holding = len(self._consumers) > 0, self._shelf.held_count > 0
+            is_consuming, is_holding = len(self._consumers) > 0, self.shelf.held_count > 0
             front_end.write(
                 self._pin.tend(now_ms, is_consuming=is_consuming, is_holding=is_holding)
             )
-        if self._shelf.held_count and now_ms >= self._working_ms + self._working_every_ms:
+        if self.shelf.held_count and now_ms >= self._working_ms + self._working_every_ms:
             self._working_ms = now_ms
-            old = self._shelf.grown_old()
+            old = self.shelf.grown_old()
             front_end.write(b"".join([encode_publish(reply, api.WORKING) for reply in old]))
 
     def _stop_pulling(self) -> None:
         if self._pulls is not None:
             self._front_end.unsubscribe(self._pulls_sid)
             self._pulls = None
-        back = self._shelf.clear()
+        back = self.shelf.clear()
+        if back:
+            self.returned_count += len(back)
+            self.returned_ms = self._front_end.now_ms()
         self._front_end.write(b"".join([encode_publish(reply, api.NAK) for reply in back]))
 
     def _ahead_count(self) -> int:
@@ -250,7 +270,7 @@ class Intake:
             found.append(acks_ms)
         if self._waits_since_ms is not None:
             found.append(self._waits_since_ms + GET_MS)
-        if self._pulls is not None or self._shelf.held_count:
+        if self._pulls is not None or self.shelf.held_count:
             found.append(self._working_ms + self._working_every_ms)
         pin_ms = self._pin.due_ms() if self._pin is not None else None
         if pin_ms is not None:
@@ -279,6 +299,6 @@ class Intake:
             if sid:
                 self._front_end.unsubscribe(sid)
         self._pulls = None
-        self._shelf.clear()
+        self.shelf.clear()
         while self._getters:
             self._getters.popleft()(None, None)

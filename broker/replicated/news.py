@@ -1,7 +1,7 @@
 """What front-ends tell each other of their queues: that something has changed in a stream, that a queue was used.
 
-Once in `NEWS_S` the names of the streams go out in one message, on one subject for each of the two. Core NATS: who is
-not connected at that moment does not hear it, so nothing may depend on one message.
+Once in `NEWS_S` there is one message on one subject for each of the two: who tells it, and the names of the streams.
+Core NATS: who is not connected at that moment does not hear it, so nothing may depend on one message.
 
 State owned: the names that are to be told. Called by `broker.replicated.front_end`.
 """
@@ -25,7 +25,7 @@ _AT_ONCE: Final = 1_000
 class Hearer(Protocol):
     """A queue, as far as it hears of others."""
 
-    def cluster_news(self) -> None:
+    def cluster_news(self, who: str) -> None:
         """Another front-end has changed something in the stream."""
         ...
 
@@ -35,14 +35,16 @@ class Hearer(Protocol):
 
 
 class News:
-    """Those of one front-end; `hearers` are its queues by their streams."""
+    """Those of the front-end `who`; `hearers` are its queues by their streams."""
 
     def __init__(
         self,
+        who: str,
         scheduler: Scheduler,
         write: Callable[[bytes], None],
         hearers: Mapping[str, Hearer],
     ) -> None:
+        self._who = who
         self._scheduler = scheduler
         self._write = write
         self._hearers = hearers
@@ -62,17 +64,18 @@ class News:
             names = sorted(found)
             found.clear()
             for start in range(0, len(names), _AT_ONCE):
-                text = " ".join(names[start : start + _AT_ONCE]).encode()
+                text = " ".join((self._who, *names[start : start + _AT_ONCE])).encode()
                 self._write(encode_publish(subject, text))
 
     def heard(self, deliveries: list[Delivered]) -> None:
         """Others have told something."""
         for delivered in deliveries:
-            for name in delivered.payload.decode("ascii", "replace").split():
+            who, *names = delivered.payload.decode("ascii", "replace").split() or ("",)
+            for name in names:
                 hearer = self._hearers.get(name)
                 if hearer is None:
                     continue
                 if delivered.subject == USED:
                     hearer.cluster_used()
                 else:
-                    hearer.cluster_news()
+                    hearer.cluster_news(who)

@@ -31,6 +31,10 @@ class Publishing:
         self._stored = stored
         self._changed = changed
         self._is_crowded = False
+        self.open_count = 0
+        """Messages of which nothing is known yet."""
+        self.new_bytes = 0
+        """Octets that no look has counted, as far as one can tell."""
         self._sid, inbox = front_end.subscribe(self._on_answers)
         self.window = Window(stream.encode(), b"%b.%d" % (front_end.token, self._sid), inbox)
 
@@ -41,7 +45,10 @@ class Publishing:
             window.refused_count += len(messages)
             return Rejected(list(range(len(messages))), is_pending=False)
         window.payload_max = self._front_end.payload_max
-        ticket = window.add([pack(message) for message in messages], now_ms)
+        payloads = [pack(message) for message in messages]
+        self.new_bytes += sum(map(len, payloads))
+        ticket = window.add(payloads, now_ms)
+        self.open_count += len(messages)
         ticket.is_crowded = window.is_full
         self._is_crowded |= ticket.is_crowded
         return ticket
@@ -55,9 +62,15 @@ class Publishing:
 
     def _tell_done(self) -> None:
         for ticket in self.window.take_done():
+            self.open_count -= ticket.count
             self._stored(ticket.count - len(ticket.refused))
             if ticket.on_done is not None:
                 ticket.on_done()
+
+    def looked(self) -> None:
+        """A look has counted what is stored."""
+        if not self.open_count:
+            self.new_bytes = 0
 
     def send(self, now_ms: float) -> None:
         """Send what is due."""

@@ -22,11 +22,12 @@ from typing import Final
 
 from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
-from burrowmq.broker.queue.outcome import ACCEPTED, Outcome
+from burrowmq.broker.queue.outcome import ACCEPTED, Outcome, Rejected
 from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
+from burrowmq.broker.replicated.excess import Excess
 from burrowmq.broker.replicated.figures import Figures
 from burrowmq.broker.replicated.flow import flow_of
 from burrowmq.broker.replicated.front_end import FrontEnd
@@ -37,7 +38,13 @@ from burrowmq.broker.replicated.overdue import Overdue
 from burrowmq.broker.replicated.publishing import Publishing
 from burrowmq.broker.replicated.serving import Serving
 from burrowmq.broker.replicated.shelf import Shelf
-from burrowmq.broker.replicated.stream import CONSUMER, QueueStream, stream_name, stream_settings
+from burrowmq.broker.replicated.stream import (
+    CONSUMER,
+    QueueStream,
+    served_limits,
+    stream_name,
+    stream_settings,
+)
 from burrowmq.broker.replicated.wakeup import Wakeup
 from burrowmq.broker.report.cluster_state import Flow
 from burrowmq.cluster.pin import Pin
@@ -89,7 +96,7 @@ class ReplicatedQueue(Figures):
         nowhere = b"_INBOX.%b.nowhere" % front_end.token
         self._pin = Pin(name, CONSUMER, nowhere) if is_single else None
         self._stream = QueueStream(
-            stream_settings(name, self.name, context.vhost_name, settings, replicas),
+            stream_settings(name, self.name, context.vhost_name, self.arguments, replicas),
             front_end,
             scheduler,
             self._changed,
@@ -121,12 +128,22 @@ class ReplicatedQueue(Figures):
         self._serving = Serving(
             self.name,
             scheduler,
-            self._shelf,
             self._intake,
-            self.consumers,
-            self.counts,
-            self.dead_letters,
-            self._changed,
+            consumers=self.consumers,
+            counts=self.counts,
+            dead_letters=self.dead_letters,
+            on_return=self._on_return,
+            changed=self._changed,
+        )
+        self._excess = Excess(
+            name,
+            front_end,
+            self._intake,
+            served_limits(self.arguments),
+            drop=self._drop,
+            drop_here=self._serving.drop,
+            on_blind=self._looks.hurry,
+            changed=self._changed,
         )
         self._apply(settings)
         self._lease = SharedLease(
@@ -144,7 +161,14 @@ class ReplicatedQueue(Figures):
 
     def ask(self, then: Callable[[AmqpError | None], None]) -> None:
         """Learn from the cluster how many messages there are."""
-        self._stream.ask(lambda reason: then(self._inaccessible(reason) if reason else None))
+
+        def on_known(reason: str) -> None:
+            if not reason and self._excess.is_busy:
+                self._excess.when_done(lambda: self._stream.ask(on_known))
+            else:
+                then(self._inaccessible(reason) if reason else None)
+
+        self._stream.ask(on_known)
 
     def _inaccessible(self, reason: str) -> NotFound:
         return NotFound(
@@ -153,7 +177,9 @@ class ReplicatedQueue(Figures):
 
     def _on_counted(self) -> None:
         self._message_count = max(0, self._stream.message_count - self._intake.ack_count)
+        self._publishing.looked()
         self._overdue.looked(self._stream.fresh)
+        self._excess.looked(self._stream, self._shelf)
         self._changed()
 
     # -- publishing -----------------------------------------------------------------------------------------------
@@ -163,6 +189,10 @@ class ReplicatedQueue(Figures):
         if self.is_deleted:
             return ACCEPTED
         self.counts.published(len(messages))
+        ready_count = self.ready_count + self._publishing.open_count
+        if self._excess.refuses(ready_count, self._bytes_with_new):
+            self._changed()
+            return Rejected(list(range(len(messages))), is_pending=False)
         now_ms = self._front_end.now_ms()
         self._looks.stirred(now_ms)
         self._front_end.tell(self._stream.name)
@@ -172,9 +202,14 @@ class ReplicatedQueue(Figures):
 
     take = publish
 
+    @property
+    def _bytes_with_new(self) -> int:
+        return self.ready_bytes + self._publishing.new_bytes
+
     def _on_stored(self, count: int) -> None:
         self._message_count += count
         self._overdue.stored(is_pulled=self._stream.is_pulled)
+        self._excess.stored(self.ready_count, self._bytes_with_new)
 
     # -- the end of a turn ----------------------------------------------------------------------------------------
 
@@ -196,6 +231,7 @@ class ReplicatedQueue(Figures):
         is_served = front_end.is_open and not front_end.is_congested and self._stream.is_ready
         if is_served:
             self._publishing.send(now_ms)
+            self._excess.send(now_ms)
             self._intake.send(now_ms)
             self._overdue.watch(now_ms, self.ready_count, is_resting=self._intake.is_resting)
         else:
@@ -210,6 +246,7 @@ class ReplicatedQueue(Figures):
             self._publishing.window.due_ms(),
             self._intake.due_ms(),
             look_ms,
+            self._excess.due_ms(),
             self._overdue.due_ms(now_ms),
             self._expires_ms(now_ms),
         )
@@ -230,6 +267,10 @@ class ReplicatedQueue(Figures):
         self._intake.acknowledge(replies, now_ms)
         self._changed()
 
+    def _on_return(self) -> None:
+        self._excess.stored(self.ready_count, self._bytes_with_new)
+        self._changed()
+
     def get(self, getter: Getter) -> None:
         """Take one message for basic.get; answers in a later turn. Raises: ResourceLocked."""
         if self._pin is not None:
@@ -237,8 +278,15 @@ class ReplicatedQueue(Figures):
                 f"cannot obtain access to locked queue '{self.name}' in vhost '{self.vhost_name}'."
                 " basic.get operations are not supported by quorum queues with single active consumer"
             )
-        self._serving.get(getter)
-        self._changed()
+
+        def get(_: AmqpError | None) -> None:
+            self._serving.get(getter)
+            self._changed()
+
+        if self._excess.may_be_over(self.ready_count, self._bytes_with_new):
+            self.ask(get)  # what is to be dropped is nobody's any more
+        else:
+            get(None)
 
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; messages are pulled from the end of this turn on."""
@@ -275,6 +323,11 @@ class ReplicatedQueue(Figures):
         self._after_pump.append(callback)
         self._changed()
 
+    def _drop(self, messages: list[Message], replies: list[bytes]) -> None:
+        """These are more than there may be."""
+        self.dead_letters.send("maxlen", messages)
+        self._on_forgotten(replies)
+
     def _on_unreadable(self, sequence: int, reason: str) -> None:
         self._front_end.observer.record_unreadable(self.vhost_name, self.name, sequence, reason)
 
@@ -291,15 +344,18 @@ class ReplicatedQueue(Figures):
         self._publishing.window.lost(self._front_end.now_ms())
         self._intake.lost()
         self._overdue.rest()
+        self._excess.lost()
         self._changed()
 
     def cluster_drained(self) -> None:
         """What was written has been taken."""
         self._changed()
 
-    def cluster_news(self) -> None:
+    def cluster_news(self, who: str) -> None:
         """Another front-end has published, acknowledged or purged."""
-        self._looks.stirred(self._front_end.now_ms())
+        now_ms = self._front_end.now_ms()
+        self._looks.stirred(now_ms)
+        self._excess.heard(who, now_ms)
         self._changed()
 
     def cluster_used(self) -> None:
@@ -331,7 +387,8 @@ class ReplicatedQueue(Figures):
         self.dead_letters.apply(settings)
         self._serving.apply(settings)
         self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
-        self._intake.is_ahead = settings.delivery_limit is None
+        self._excess.apply(settings)
+        self._intake.is_ahead = settings.delivery_limit is None and not self._excess.is_dropping
 
     def touch(self) -> None:
         """It was used: its lease begins anew."""
@@ -363,6 +420,7 @@ class ReplicatedQueue(Figures):
         self._publishing.end("the queue is deleted")
         self._intake.end()
         self._overdue.end()
+        self._excess.end()
         self._stream.end()
         self._front_end.leave(self)
         self._wakeup.end()

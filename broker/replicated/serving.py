@@ -30,25 +30,26 @@ class Serving:
         self,
         queue_name: str,
         scheduler: Scheduler,
-        shelf: Shelf,
         intake: Intake,
+        *,
         consumers: Consumers,
         counts: Counts,
         dead_letters: DeadLetters,
+        on_return: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
-        self._shelf = shelf
         self._intake = intake
+        self._shelf = intake.shelf
         self._consumers = consumers
         self._dead_letters = dead_letters
         self._delivery_limit: int | None = None
         self._origin = Origin(
             queue_name,
-            shelf,
+            intake.shelf,
             counts,
             consumers.leavers,
             dead_letter=dead_letters.send,
-            on_return=changed,
+            on_return=on_return,
             changed=changed,
         )
         self._dealing = Dealing(
@@ -78,6 +79,16 @@ class Serving:
         if self._consumers.leavers:
             self._consumers.hand_over()
         self._dealing.serve()
+
+    def drop(self, count: int) -> int:
+        """Drop up to so many from the head, as more than there may be; how many."""
+        dropped = 0
+        while dropped < count and (run := self._shelf.take(count - dropped, 1 << 30)) is not None:
+            assert run.messages is not None, "they are here"
+            self._dead_letters.send("maxlen", run.messages)
+            self._shelf.forget(run.seqs, run.messages, LOGGED)
+            dropped += len(run.seqs)
+        return dropped
 
     def get(self, getter: Getter) -> None:
         """Give one message to who asks with basic.get, now or in a later turn."""

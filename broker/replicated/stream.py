@@ -20,7 +20,6 @@ from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
 from burrowmq.broker.queue.placement import Placement
-from burrowmq.broker.queue.rules.settings import Settings
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import api
 from burrowmq.cluster.api import (
@@ -33,6 +32,7 @@ from burrowmq.cluster.api import (
 )
 from burrowmq.cluster.pin import PINNED, pinned_id
 from burrowmq.cluster.questions import LINK_LOST
+from burrowmq.protocol.table import FieldTable
 
 CONSUMER: Final = "q"
 SINGLE_ACK_WAIT_MS: Final = 5_000
@@ -41,6 +41,7 @@ AGAIN_S: Final = 1.0
 LOOK_AGAIN_S: Final = 5.0
 """After a look that the cluster has not answered, or refused."""
 GONE: Final = "the queue is deleted"
+TRIM_EVERY_S: Final = 1.0
 _NAME_OCTETS: Final = 15
 _NOT_FOUND: Final = frozenset((api.STREAM_NOT_FOUND, api.CONSUMER_NOT_FOUND))
 
@@ -71,24 +72,31 @@ def stream_name(vhost: str, queue: str) -> str:
 
 
 def stream_settings(
-    name: str, queue: str, vhost: str, settings: Settings, replicas: int
+    name: str, queue: str, vhost: str, arguments: FieldTable, replicas: int
 ) -> StreamSettings:
-    """The stream of a queue: full, it refuses what is new.
+    """The stream of a queue: full, it refuses what is new, as far as its arguments say so.
 
-    Where its length counts, what is acknowledged must not: there it is a work queue, which costs twice as much.
+    Where its length counts, or its octets, what is acknowledged must not: there it is a work queue, which costs twice
+    as much.
     """
-    length = size = None
-    if settings.overflow == "reject-publish":
-        length, size = settings.max_length, settings.max_length_bytes
+    length, size = served_limits(arguments)
     return StreamSettings(
         name=name,
         subjects=(name,),
         replicas=replicas,
-        is_work_queue=length is not None or size is not None,
+        is_work_queue=length is not None or "x-max-length-bytes" in arguments,
         messages_max=-1 if length is None else length,
         bytes_max=-1 if size is None else size,
         metadata=(("burrowmq_vhost", vhost), ("burrowmq_queue", queue)),
     )
+
+
+def served_limits(arguments: FieldTable) -> tuple[int | None, int | None]:
+    """At how many messages and octets a stream refuses what is new; policies, which may change, are no part of it."""
+    if arguments.get("x-overflow") != "reject-publish":
+        return None, None
+    length, size = arguments.get("x-max-length"), arguments.get("x-max-length-bytes")
+    return length if isinstance(length, int) else None, size if isinstance(size, int) else None
 
 
 class QueueStream:
@@ -126,6 +134,12 @@ class QueueStream:
         self.message_count = 0
         """As of the last answer."""
         self.byte_count = 0
+        self.behind = 0
+        """Messages that were not delivered."""
+        self.is_exact = True
+        """Whether what is acknowledged has no part in the octets."""
+        self._is_trimmed = False  # a moment ago
+        self._is_trim_due = False
         self.fresh = 0
         """The first message that was not delivered, if nobody pulls; else 0."""
         self.placement: Placement | None = None
@@ -259,9 +273,21 @@ class QueueStream:
     def _note(self, depth: Depth) -> None:
         self.message_count, self.byte_count = depth.message_count, depth.byte_count
         self.fresh, self.is_pulled = depth.fresh, depth.is_pulled
+        self.behind = depth.behind
+        self.is_exact = depth.floor < depth.first or self._settings.is_work_queue
         self._counted()
-        if depth.floor >= depth.first and not self._settings.is_work_queue:
+        if not (self.is_exact or self._is_trimmed):
+            self._is_trimmed = True
             self._asking.ask(api.trim_stream(self.name, depth.floor + 1), _ignore)
+            self._scheduler.call_later(TRIM_EVERY_S, self._may_trim)
+        elif not self.is_exact:
+            self._is_trim_due = True
+
+    def _may_trim(self) -> None:
+        self._is_trimmed = False
+        if self._is_trim_due:
+            self._is_trim_due = False
+            self.refresh()
 
     # -- gone ---------------------------------------------------------------------------------------------------
 

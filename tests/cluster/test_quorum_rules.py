@@ -13,7 +13,7 @@ import pytest
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.front_ends import Nodes, declare, publish
+from tests.support.front_ends import Nodes, declare, numbers, publish, take
 from tests.support.patience import patient
 
 
@@ -129,3 +129,42 @@ def test_one_consumer_of_both_front_ends_is_served_and_the_next_one_in_order(nod
     finally:
         for taker in takers:
             taker.stop()
+
+
+@pytest.mark.timeout(240)
+def test_a_queue_keeps_to_its_length_whoever_publishes(nodes: Nodes) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    limits = {"x-max-length": 20, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    channels = []
+    declare(nodes.channel(one), "dead")
+    declare(nodes.channel(two), "dead")
+    for process in (one, two):
+        declare(nodes.channel(process), "q", **limits)
+        channels.append(nodes.channel(process))
+        channels[-1].confirm_delivery()
+    for number in range(0, 400, 20):
+        publish(channels[number // 20 % 2], "q", 20, number)
+    counts, number = [0, 0], 400
+    until = time.monotonic() + patient(60)
+    while counts != [20, 20] and time.monotonic() < until:
+        publish(channels[0], "q", 1, number)  # both have dropped: more may be left until this
+        number += 1
+        time.sleep(0.5)
+        counts = [declare(channel, "q", **limits) for channel in channels]
+    assert counts == [20, 20]
+    dead = numbers(take(nodes.channel(one), "dead", number - 20))
+    assert sorted(dead) == list(range(number - 20))
+    left = take(nodes.channel(two), "q", 20)
+    assert sorted(numbers(left)) == list(range(number - 20, number))
+    one.ctl("set_policy", "p", "^r$", '{"max-length": 3, "overflow": "reject-publish"}')
+    declare(nodes.channel(one), "r")
+    channel = nodes.channel(one)
+    channel.confirm_delivery()
+    publish(channel, "r", 3)
+    with pytest.raises(pika.exceptions.NackError):
+        publish(channel, "r", 1, 3)
+    one.ctl("set_policy", "p", "^r$", '{"max-length-bytes": 3000, "overflow": "drop-head"}')
+    for number in range(30):
+        channel.basic_publish("", "r", b"%d" % number + b" " * 900)
+    wait_for(lambda: 0 < declare(channel, "r") <= 3, 20)
+    assert numbers(take(nodes.channel(one), "r", 1))[0] >= 27

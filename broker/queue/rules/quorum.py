@@ -86,13 +86,6 @@ def validate_quorum(declaration: QueueDeclaration, vhost: str) -> None:
         if is_wrong:
             raise PreconditionFailed(f"invalid property '{name}' for {where}")
 
-    is_limited = "x-max-length" in arguments or "x-max-length-bytes" in arguments
-    if is_limited and arguments.get("x-overflow") != "reject-publish":
-        raise PreconditionFailed(
-            f"invalid arg 'x-overflow' for {where}:"
-            " \"a quorum queue with a length limit needs 'reject-publish'\""
-        )
-
 
 def _wrong(known: FieldTable) -> list[tuple[str, str]]:
     """(key, what is wrong with it), of what only a quorum queue knows."""

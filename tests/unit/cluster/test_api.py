@@ -88,8 +88,9 @@ def test_how_much_there_is_is_what_is_not_acknowledged(
         "num_ack_pending": pending,
     }
     stream = {"state": dict(zip(names, state, strict=True))}
-    assert api.depth_of(stream, found) == (*expected, False)
-    assert api.depth_of(stream, found | {"num_waiting": 1}) == (*expected[:4], 0, True)
+    behind = max(0, state[3] - max(delivered, state[2] - 1))
+    assert api.depth_of(stream, found) == (*expected, False, behind)
+    assert api.depth_of(stream, found | {"num_waiting": 1}) == (*expected[:4], 0, True, behind)
     assert api.depth_of({}, {}).message_count == 0
 
 
