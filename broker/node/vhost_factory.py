@@ -25,6 +25,7 @@ from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.rules.parameter_rules import Component
 from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.broker.vhost.republish import Republisher
+from burrowmq.broker.vhost.sure_letters import SureLetters
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.errors import NotFound
@@ -90,6 +91,9 @@ class VhostFactory:
                 self._observer,
                 self._config.frame_max,
                 self._engine.order_acks,
+            ),
+            republish_surely=SureLetters(
+                vhost, self._engine, self._scheduler, self._observer, self._config.frame_max
             ),
             on_unused=functools.partial(self._delete_unused, vhost),
         )

@@ -38,5 +38,7 @@ class QueueContext:
     options: QueueOptions
     republish: Callable[[Death, Sequence[Message]], None]
     """(where from, why and where to; messages): take copies to the dead-letter exchange, if it exists."""
+    republish_surely: Callable[[Death, Message, set[str], Callable[[bool], None]], None]
+    """(where from, why and where to; message; which queues have it; told whether all have): see `sure_letters`."""
     on_unused: Callable[[str], None]
     """The last consumer of an auto-delete queue left, or the lease ended: delete the queue of that name."""

@@ -12,6 +12,7 @@ from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.placement import Placement
 from burrowmq.broker.queue.serve.consumer import Consumers
+from burrowmq.broker.replicated.burial import Burial
 from burrowmq.broker.replicated.intake import Intake
 from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import QueueStream
@@ -34,6 +35,7 @@ class Figures:
     is_deleted: bool
     consumers: Consumers
     counts: Counts
+    _burial: Burial
     _context: QueueContext
     _intake: Intake
     _message_count: int
@@ -54,7 +56,8 @@ class Figures:
     @property
     def ready_count(self) -> int:
         """Messages ready for delivery, here or at another front-end."""
-        return max(0, self._message_count - self.counts.unacked_count)
+        away_count = self.counts.unacked_count + self._burial.count
+        return max(0, self._message_count - away_count)
 
     @property
     def ready_bytes(self) -> int:

@@ -93,6 +93,8 @@ class Intake:
         """The queue's own TTL, for what comes from now on."""
         self.is_ahead = True
         """Whether more may be pulled than consumers have credit for."""
+        self.is_paused = False
+        """Whether nothing is to be pulled for consumers."""
         self.is_unanswered = False
         """Whether the last one who waited for basic.get waited in vain."""
 
@@ -222,7 +224,8 @@ class Intake:
             if self._pulls is None:
                 self._pulls_sid, inbox = front_end.subscribe(self._on_pulled)
                 self._pulls = Pulls(self._stream, CONSUMER, inbox, pin=self._pin)
-            self._pulls.allow(max(0, self._ahead_count() - self.shelf.count))
+            ahead_count = 0 if self.is_paused else self._ahead_count()
+            self._pulls.allow(max(0, ahead_count - self.shelf.count))
             front_end.write(self._pulls.poll(now_ms))
         elif self._pulls is not None or (self.shelf.count and not self._getters):
             self._stop_pulling()

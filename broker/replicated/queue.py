@@ -6,8 +6,7 @@ classic queue deals its own. An ack or a reject lets go of a message in the stre
 again from here while there are consumers, else by whichever front-end has some. What a front-end that dies has held
 comes back after the server's patience (10 s).
 
-Dead letters are republished before their originals are acknowledged, and not waited for (at most once, RabbitMQ's
-default).
+Dead letters are republished before their originals are acknowledged, and waited for where the queue says so (`burial`).
 
 State owned: consumers, counts, what is asked for and what is to be sent. Everything is said at once and done at the end
 of a turn (`pump`), or when `_due` says; nothing is awaited. Implements `broker.queue.port.QueuePort`.
@@ -27,6 +26,7 @@ from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
+from burrowmq.broker.replicated.burial import Burial
 from burrowmq.broker.replicated.excess import Excess
 from burrowmq.broker.replicated.figures import Figures
 from burrowmq.broker.replicated.flow import flow_of
@@ -84,29 +84,41 @@ class ReplicatedQueue(Figures):
         self._wakeup = Wakeup(context.scheduler, self._changed)
         self._is_restored = declaration.default_version is not None
         self._message_count = 0
-        self._make_parts(context, settings, replicas)
+        self._make_stream(settings, replicas)
+        self._make_parts(self._stream.name, context)
+        self._apply(settings)
         self._lease.apply(settings.expires_ms)
         front_end.join(self, self._stream.name)
 
-    def _make_parts(self, context: QueueContext, settings: Settings, replicas: int) -> None:
-        front_end, scheduler = self._front_end, context.scheduler
-        name = stream_name(context.vhost_name, self.name)
+    def _make_stream(self, settings: Settings, replicas: int) -> None:
+        front_end, name = self._front_end, stream_name(self.vhost_name, self.name)
         self._looks = Looks(front_end.now_ms(), int(name[-2:], 16) / 256)
         is_single = settings.single_active_consumer
         nowhere = b"_INBOX.%b.nowhere" % front_end.token
         self._pin = Pin(name, CONSUMER, nowhere) if is_single else None
         self._stream = QueueStream(
-            stream_settings(name, self.name, context.vhost_name, self.arguments, replicas),
+            stream_settings(name, self.name, self.vhost_name, self.arguments, replicas),
             front_end,
-            scheduler,
+            self._scheduler,
             self._changed,
             self._on_counted,
             is_ours=self._is_restored,
             is_single=is_single,
         )
         self._publishing = Publishing(name, front_end, self._on_stored, self._changed)
+
+    def _make_parts(self, name: str, context: QueueContext) -> None:
+        front_end, scheduler = self._front_end, context.scheduler
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self._shelf = Shelf(self._on_forgotten, scheduler.wall_ms)
+        self._burial = Burial(
+            self._shelf,
+            self.dead_letters,
+            context.republish_surely,
+            scheduler,
+            context.metrics,
+            self._changed,
+        )
         self._intake = Intake(
             name,
             front_end,
@@ -131,7 +143,7 @@ class ReplicatedQueue(Figures):
             self._intake,
             consumers=self.consumers,
             counts=self.counts,
-            dead_letters=self.dead_letters,
+            burial=self._burial,
             on_return=self._on_return,
             changed=self._changed,
         )
@@ -145,7 +157,6 @@ class ReplicatedQueue(Figures):
             on_blind=self._looks.hurry,
             changed=self._changed,
         )
-        self._apply(settings)
         self._lease = SharedLease(
             scheduler,
             self._stream,
@@ -232,8 +243,10 @@ class ReplicatedQueue(Figures):
         if is_served:
             self._publishing.send(now_ms)
             self._excess.send(now_ms)
+            self._intake.is_paused = self._burial.is_full
             self._intake.send(now_ms)
-            self._overdue.watch(now_ms, self.ready_count, is_resting=self._intake.is_resting)
+            is_resting = self._intake.is_resting and not self._burial.is_full
+            self._overdue.watch(now_ms, self.ready_count, is_resting=is_resting)
         else:
             self._publishing.expire(now_ms)
             self._intake.expire(now_ms)
@@ -385,6 +398,7 @@ class ReplicatedQueue(Figures):
 
     def _apply(self, settings: Settings) -> None:
         self.dead_letters.apply(settings)
+        self._burial.apply(settings)
         self._serving.apply(settings)
         self._intake.ttl_ms = self._overdue.ttl_ms = settings.message_ttl_ms
         self._excess.apply(settings)
@@ -414,6 +428,7 @@ class ReplicatedQueue(Figures):
         self._lease.end()
         self._serving.end()
         self.dead_letters.end()
+        self._burial.end()
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)
             consumer.channel.consumer_cancelled(consumer)

@@ -11,13 +11,12 @@ from collections.abc import Callable
 
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.origin import Origin
-from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.settings import Settings
-from burrowmq.broker.queue.run import LOGGED
 from burrowmq.broker.queue.serve.consumer import Consumers
 from burrowmq.broker.queue.serve.getters import Getter
 from burrowmq.broker.queue.serve.rate import ConsumptionRate
 from burrowmq.broker.queue.serve.serving import Dealing
+from burrowmq.broker.replicated.burial import Burial
 from burrowmq.broker.replicated.intake import Intake
 from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.turn.clock import Scheduler
@@ -34,21 +33,21 @@ class Serving:
         *,
         consumers: Consumers,
         counts: Counts,
-        dead_letters: DeadLetters,
+        burial: Burial,
         on_return: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
         self._intake = intake
         self._shelf = intake.shelf
         self._consumers = consumers
-        self._dead_letters = dead_letters
+        self._burial = burial
         self._delivery_limit: int | None = None
         self._origin = Origin(
             queue_name,
             intake.shelf,
             counts,
             consumers.leavers,
-            dead_letter=dead_letters.send,
+            dead_letter=burial.reject,
             on_return=on_return,
             changed=changed,
         )
@@ -73,8 +72,7 @@ class Serving:
         if self._delivery_limit is not None:
             seqs, messages = self._shelf.take_beyond(self._delivery_limit)
             if seqs:
-                self._dead_letters.send("delivery_limit", messages)
-                self._shelf.forget(seqs, messages, LOGGED)
+                self._burial.bury("delivery_limit", seqs, messages)
         self._intake.serve_getters(self._origin, self._head)
         if self._consumers.leavers:
             self._consumers.hand_over()
@@ -85,8 +83,7 @@ class Serving:
         dropped = 0
         while dropped < count and (run := self._shelf.take(count - dropped, 1 << 30)) is not None:
             assert run.messages is not None, "they are here"
-            self._dead_letters.send("maxlen", run.messages)
-            self._shelf.forget(run.seqs, run.messages, LOGGED)
+            self._burial.bury("maxlen", run.seqs, run.messages)
             dropped += len(run.seqs)
         return dropped
 
@@ -99,8 +96,7 @@ class Serving:
         if self._shelf.has_expiries:
             seqs, messages = self._shelf.take_expired()
             if seqs:
-                self._dead_letters.send("expired", messages)
-                self._shelf.forget(seqs, messages, LOGGED)
+                self._burial.bury("expired", seqs, messages)
         return self._shelf if self._shelf.count else None
 
     def end(self) -> None:

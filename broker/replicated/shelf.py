@@ -32,6 +32,8 @@ class Shelf:
         self, forgotten: Callable[[list[bytes]], None], wall_ms: Callable[[], int]
     ) -> None:
         self._forgotten = forgotten
+        self.on_forget: Callable[[Sequence[int], list[Message]], Sequence[int]] | None = None
+        """Asked which of those that are to be forgotten may go now."""
         self._wall_ms = wall_ms
         self.has_expiries = False
         """Whether any of them may expire: from the first that does on."""
@@ -143,6 +145,8 @@ class Shelf:
 
     def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
         """These are acknowledged. What is no longer here was given back, or purged."""
+        if self.on_forget is not None and messages is not None:
+            seqs = self.on_forget(seqs, messages)
         replies, counts, deadlines = self._replies, self._counts, self._deadlines
         found = [reply for sequence in seqs if (reply := replies.pop(sequence, None)) is not None]
         if counts:

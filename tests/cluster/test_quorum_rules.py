@@ -168,3 +168,45 @@ def test_a_queue_keeps_to_its_length_whoever_publishes(nodes: Nodes) -> None:
         channel.basic_publish("", "r", b"%d" % number + b" " * 900)
     wait_for(lambda: 0 < declare(channel, "r") <= 3, 20)
     assert numbers(take(nodes.channel(one), "r", 1))[0] >= 27
+
+
+@pytest.mark.timeout(240)
+def test_dead_letters_at_least_once_outlive_the_front_end_that_could_not_store_them(
+    nodes: Nodes,
+) -> None:
+    one = nodes.start("one")
+    room = {"x-max-length": 2, "x-overflow": "reject-publish"}
+    sure = {
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "dead",
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+    }
+    declare(nodes.channel(one), "dead", **room)
+    declare(nodes.channel(one), "q", **sure)
+    channel = nodes.channel(one)
+    channel.confirm_delivery()
+    publish(channel, "q", 6)
+    consumer = nodes.channel(one)
+    taken = take(consumer, "q", 6)
+    consumer.basic_nack(taken[-1][0].delivery_tag, multiple=True, requeue=False)
+    wait_for(lambda: declare(channel, "dead", **room) == 2, 20)
+    time.sleep(1.0)
+    one.kill()
+    one.start()
+    channel = nodes.channel(one)
+    first = take(channel, "dead", 2)
+    channel.basic_ack(first[-1][0].delivery_tag, multiple=True)
+    channel.cancel()
+    undertaker = nodes.channel(one)
+    again = take(undertaker, "q", 4)  # they come back 10 s later, as if nobody had rejected them
+    assert sorted(numbers(first) + numbers(again)) == list(range(6))
+    undertaker.basic_nack(again[-1][0].delivery_tag, multiple=True, requeue=False)
+    taker = Taking(one, "dead")
+    try:
+        wait_for(lambda: len(taker.found) == 4, 30)
+    finally:
+        taker.stop()
+    assert sorted(taker.found) == sorted(numbers(again))
+    undertaker.cancel()
+    assert declare(nodes.channel(one), "q", **sure) == 0

@@ -145,6 +145,7 @@ class Node:
             metrics=NodeMetrics(),
             options=QueueOptions(),
             republish=lambda death, messages: None,
+            republish_surely=lambda *_: None,
             on_unused=lambda name: None,
         )
         self.found = Queue("q", power.settings, context, durable=True, arguments=power.arguments)

@@ -91,6 +91,7 @@ class QueueBench:
             metrics=NodeMetrics(),
             options=QueueOptions(default_mode=mode),
             republish=self._republish,
+            republish_surely=lambda *_: None,
             on_unused=self.unused.append,
         )
         self.queue = Queue(

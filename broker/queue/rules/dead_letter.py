@@ -112,14 +112,18 @@ class DeadLetters:
         if self.exchange is None:
             self.drop(reason, len(messages))
             return
-        death = Death(
+        self._republish(self.death(reason), messages)
+
+    def death(self, reason: str) -> Death:
+        """What happens now to whoever dies for this reason, where an exchange is set."""
+        assert self.exchange is not None, "the caller has looked"
+        return Death(
             queue=self._queue_name,
             reason=reason,
             exchange=self.exchange.encode("utf-8", "surrogateescape"),
             routing_key=self._routing_key,
             time_s=self._clock.wall_ms() // 1000,
         )
-        self._republish(death, messages)
 
     def drop(self, reason: str, count: int) -> None:
         """So many died, and no dead-letter exchange is set."""

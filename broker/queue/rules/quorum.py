@@ -50,7 +50,6 @@ _FOREIGN: Final = (
     "x-stream-max-segment-size-bytes",
     "x-initial-cluster-size",
 )
-_NOT_BUILT: Final = ("x-dead-letter-strategy",)
 _STRATEGIES: Final = ("at-most-once", "at-least-once")
 _LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
 
@@ -73,8 +72,8 @@ def validate_quorum(declaration: QueueDeclaration, vhost: str) -> None:
     check_arguments({key: known[key] for key in known if key != "x-queue-type"}, where)
     for key, wrong in _wrong(known):
         raise PreconditionFailed(f"invalid arg '{key}' for {where}: {wrong}")
-    for key in (*_FOREIGN, *_NOT_BUILT):
-        if key in arguments and (key not in _NOT_BUILT or arguments[key] is not False):
+    for key in _FOREIGN:
+        if key in arguments:
             raise PreconditionFailed(
                 f"invalid arg '{key}' for {where} of queue type rabbit_quorum_queue"
             )

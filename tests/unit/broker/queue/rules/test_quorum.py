@@ -32,7 +32,7 @@ def declaration(arguments: dict[str, Any] | None = None, **fields: Any) -> Queue
         {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
         {"x-max-length": 1, "x-overflow": "reject-publish"},
         {"x-max-length": 1, "x-overflow": "reject-publish-dlx"},
-        {"x-max-length-bytes": 1},
+        {"x-max-length-bytes": 1, "x-dead-letter-strategy": "at-least-once"},
         {"x-message-ttl": 3, "x-expires": 1},
         {"x-queue-leader-locator": "balanced", "x-max-in-memory-length": 1},
         {"x-single-active-consumer": False, "x-unknown": 1},
