@@ -774,3 +774,108 @@ def test_a_policy_for_quorum_queues_sets_the_limit_of_deliveries_and_takes_it_aw
         bench.settle()
     assert bench.vhost.queues["dead"].ready_count == 1
     assert list(bench.stream().messages) == [2]
+
+
+def test_the_consumer_of_the_highest_priority_that_has_credit_is_served(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    low = consume(bench, prefetch=2)
+    high = consume(bench, prefetch=2, arguments={"x-priority": 10})
+    for expected in ((0, 1), (0, 1), (1, 0)):
+        publish(client, b"x")
+        bench.settle()
+        assert (len(bodies(low)), len(bodies(high))) == expected
+    high.call(1, spec.Basic.Ack(1))
+    publish(client, b"x")
+    bench.settle()
+    assert (len(bodies(low)), len(bodies(high))) == (0, 1)
+
+
+def test_what_a_consumer_gives_back_as_it_leaves_is_there_for_the_next(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    other = consume(bench)
+    assert bodies(other) == [(1, False)]
+    other.call(1, spec.Basic.Reject(1, requeue=True), spec.Basic.Cancel(consumer_tag="c"))
+    bench.settle(1)
+    other.read()
+    (found,) = asked(bench, client, spec.Queue.Declare(queue="q", passive=True))[-1:]
+    assert (found.message_count, found.consumer_count) == (1, 0)
+    assert bodies(consume(bench)) == [(1, True)]
+
+
+def test_a_tag_is_used_again_while_what_it_was_given_is_unacknowledged(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, b"1")
+    other = consume(bench)
+    assert bodies(other) == [(1, False)]
+    other.call(1, spec.Basic.Cancel(consumer_tag="c"))
+    other.call(1, spec.Basic.Consume(queue="q", consumer_tag="c"))
+    publish(client, b"2")
+    bench.settle()
+    assert bodies(other) == [(2, False)]
+    other.call(1, spec.Basic.Ack(1, multiple=True))
+    other.call(1, spec.Basic.Cancel(consumer_tag="c"))
+    other.call(1, spec.Basic.Ack(2))
+    bench.settle()
+    assert (queue.ready_count, queue.unacked_count) == (0, 0)
+    assert not bench.stream().messages
+
+
+def test_a_condition_keeps_a_queue_that_is_used_or_has_messages(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1")
+    consume(bench, prefetch=1)
+    publish(client, b"2")
+    bench.settle()
+    client.read()
+    for method, text in (
+        (spec.Queue.Delete(queue="q", if_empty=True), "not empty"),
+        (spec.Queue.Delete(queue="q", if_unused=True), "in use"),
+    ):
+        (close,) = asked(bench, client, method)
+        assert close.reply_text == f"PRECONDITION_FAILED - queue 'q' in vhost '/' {text}"
+        client.call(1, spec.Channel.CloseOk(), spec.Channel.Open())
+
+
+def test_headers_come_as_they_went(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    for headers in (None, {}, {"a": 1}):
+        properties = BasicProperties(headers=headers)
+        client.send(publish_bytes(1, "", "q", b"x", properties=properties))
+    bench.settle()
+    client.read()
+    found = []
+    for _ in range(3):
+        ((got),) = asked(bench, client, spec.Basic.Get(queue="q", no_ack=True))
+        properties = BasicProperties()
+        properties.decode(got.raw_header[12:])
+        found.append(properties.headers)
+    assert found == [None, {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("is_quorum", [True, False])
+def test_dead_letters_go_from_one_type_to_the_other(bench: ClusterBench, is_quorum: bool) -> None:
+    client = publisher(bench)
+    if is_quorum:
+        bench.declared(client, **DEAD)
+        dead = bench.queue("dead", durable=True)
+    else:
+        bench.queue("q", durable=True, arguments=DEAD)
+        dead = bench.declared(client, "dead")  # type: ignore[assignment]
+    publish(client, b"1")
+    bench.settle()
+    client.read()
+    (got,) = asked(bench, client, spec.Basic.Get(queue="q"))
+    client.call(1, spec.Basic.Reject(got.delivery_tag, requeue=False))
+    bench.settle(1)
+    assert dead.ready_count == 1
+    assert bench.vhost.queues["q"].ready_count == 0
