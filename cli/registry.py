@@ -134,6 +134,8 @@ COMMANDS: dict[str, Command] = {
                             "stop")),
     "backup": Command("backup", "backup", "[--no-wait] <directory>",
                       "Backs the node up into a directory of its machine, while it runs", 1, 1, ("no-wait",)),
+    "migrate_queues": Command("migrate", "migrate_queues", f"{VHOST}[--dry-run] <pattern>",
+                              "Makes quorum queues of classic ones, while clients use them", 1, 1),
     "scrub": Command("scrub", "scrub", "[--start]",
                      "Says how far the check of everything stored is, or begins one", options=("start",)),
     # health checks

@@ -283,6 +283,11 @@ class Channel:
         if found is not None and not self.is_closed:
             self.session.cancel_notice(self.number, consumer.tag, is_durable=found.queue.durable)
 
+    def follow(self, consumer: Consumer, queue: QueuePort) -> None:
+        """A consumer's queue has another in its place: it consumes that one, and its client notices nothing."""
+        self.consumers[consumer.tag] = Subscription(consumer, queue)
+        queue.add_consumer(consumer)
+
     # -- settlements --------------------------------------------------------------------------------------------
 
     def take_unacked(self, first_tag: int, last_tag: int, *, multiple: bool) -> list[Piece]:

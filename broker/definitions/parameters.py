@@ -36,6 +36,8 @@ SHOVEL = "shovel"
 INTERNAL = "internal_"
 """Names that begin so are the node's own, and in no document of definitions."""
 CLUSTER_ID = f"{INTERNAL}cluster_id"
+MIGRATION_NOTE = f"{INTERNAL}migration "
+"""How those begin that say which queue is on its way to be a quorum queue (`broker.migration`)."""
 
 
 class Parameters:

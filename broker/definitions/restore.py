@@ -248,6 +248,8 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
             )
         )
         queue.made_ms = _made_ms(row)
+        if "former_arguments" in row:
+            vhost.former_arguments[name] = unpack_arguments(_text(row, "former_arguments"))
     else:
         edge = Edge(
             source=_text(row, "source"),

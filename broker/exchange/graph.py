@@ -239,6 +239,14 @@ class ExchangeGraph:
         """The bindings that lead to a queue or exchange."""
         return iter(self._incoming.get((kind, name), ()))
 
+    def lead_elsewhere(self, destination: Destination, kind: DestinationKind) -> None:
+        """What leads to another thing of that name leads to this one from now on; what is stored stays as it is."""
+        for old in list(self.bindings_to(kind, destination.name)):
+            source = self.exchange(old.source.name)
+            self._detach(source, old)
+            new = Binding(source, destination, kind, old.routing_key, old.arguments, old.place)
+            self._add_binding(source, new)
+
     def _add_binding(self, source: Exchange, binding: Binding) -> bool:
         if not source.bind(binding):
             return False
@@ -248,6 +256,11 @@ class ExchangeGraph:
         return True
 
     def _remove_binding(self, source: Exchange, binding: Binding) -> None:
+        self._detach(source, binding)
+        if self._is_durable(source, binding):
+            self._rows.delete("binding", self._binding_key(binding))
+
+    def _detach(self, source: Exchange, binding: Binding) -> None:
         source.unbind(binding)
         target = (binding.destination_kind, binding.destination.name)
         incoming = self._incoming.get(target)
@@ -255,8 +268,6 @@ class ExchangeGraph:
             incoming.pop(binding, None)
             if not incoming:
                 del self._incoming[target]
-        if self._is_durable(source, binding):
-            self._rows.delete("binding", self._binding_key(binding))
 
     def remove_bindings_to(self, kind: DestinationKind, name: str) -> list[Exchange]:
         """Remove what leads to a thing being deleted; returns auto-delete exchanges left without bindings."""

@@ -260,7 +260,7 @@ def queue(node: RunningNode, vhost: str, name: str) -> Row | None:
         return None
     shown = _shown(DETAILED_QUEUE_COLUMNS, found)
     row: Row = {column: QUEUE_COLUMNS[column](node, owner, found) for column in shown}
-    row["consumer_details"] = [consumer_row(node, owner, found, c) for c in found.consumers]
+    row["consumer_details"] = [consumer_row(node, owner, found, c) for c in clients_of(found)]
     row["deliveries"], row["incoming"] = [], []
     return row
 
@@ -277,7 +277,7 @@ def consumer_row(
     node: RunningNode, vhost: Vhost, queue: QueuePort, consumer: Consumer, table: Table = plain
 ) -> Row:
     """One consumer as `GET /api/consumers` shows it."""
-    channel = cast("Channel", consumer.channel)  # a queue knows only a part of it
+    channel = cast("Channel", consumer.channel)  # one of `clients_of`
     is_active = bool(consumer.is_active)
     is_single = bool(queue.settings.single_active_consumer)
     return {
@@ -293,6 +293,11 @@ def consumer_row(
         "channel_pid": pid(node, channel),
         "queue_name": queue.name,
     }
+
+
+def clients_of(queue: QueuePort) -> list[Consumer]:
+    """The consumers that are clients': a queue that is moved has one of the node's own."""
+    return [each for each in queue.consumers if isinstance(each.channel, Channel)]
 
 
 def each_consumed(node: RunningNode, vhost: str | None = None) -> list[tuple[Vhost, QueuePort]]:
@@ -313,5 +318,5 @@ def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain)
     return [
         consumer_row(node, owner, queue, consumer, table)
         for owner, queue in each_consumed(node, vhost)
-        for consumer in queue.consumers
+        for consumer in clients_of(queue)
     ]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from burrowmq.broker.definitions import document as definition_document
 from burrowmq.broker.definitions import restore as definitions
-from burrowmq.broker.definitions.parameters import SHOVEL, Parameters
+from burrowmq.broker.definitions.parameters import MIGRATION_NOTE, SHOVEL, Parameters
 from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
@@ -59,8 +59,9 @@ from burrowmq.storage.errors import StorageError, StoreClosed, with_way_out
 from burrowmq.storage.names import QueueNames
 
 if TYPE_CHECKING:
-    # Loaded when the first import is asked for.
+    # Loaded when the first import or migration is asked for.
     from burrowmq.broker.imports.job import Job
+    from burrowmq.broker.migration.migrations import Migrations
 
 FAILED_GRACE_S = 0.5
 """For how long clients have time to close when the store has failed: who restarts the process waits for its end."""
@@ -82,6 +83,7 @@ class RunningNode:
 
     import_job: Job | None = None
     """Of messages from another broker, the last one that was asked for."""
+    _migrations: Migrations | None = None
 
     def __init__(self, process: ServerProcess, loop: asyncio.AbstractEventLoop) -> None:
         self.process = process
@@ -274,6 +276,7 @@ class RunningNode:
             self._log_limits()
             self.monitor.start()
             self.replication.start()
+            self._resume_migrations()
             await self.acceptor.listen()
             self._check_store()
         except BaseException:
@@ -317,6 +320,19 @@ class RunningNode:
         if self.config.cluster_name:
             self.parameters.put("cluster_name", self.config.cluster_name)
         self._offer()
+
+    @property
+    def migrations(self) -> Migrations:
+        """Classic queues on their way to be quorum queues; what they are made of is loaded with the first one."""
+        if self._migrations is None:
+            from burrowmq.broker.migration.migrations import Migrations  # noqa: PLC0415 - see above
+
+            self._migrations = Migrations(self)
+        return self._migrations
+
+    def _resume_migrations(self) -> None:
+        if any(name.startswith(MIGRATION_NOTE) for name in self.parameters.values):
+            self.migrations.resume()
 
     def _connect_engine(self) -> None:
         engine = self.engine

@@ -187,6 +187,18 @@ class LogObserver:
         """There is none any more, or could not be made."""
         self._log.warning("cluster_lost", reason=reason)
 
+    def migration_began(self, vhost: str, queue: str) -> None:
+        """A classic queue is on its way to be a quorum queue."""
+        self._log.info("migration_began", vhost=vhost, queue=queue)
+
+    def migration_waits(self, vhost: str, queue: str, reason: str) -> None:
+        """A start cannot go on with one."""
+        self._log.error("migration_waits", vhost=vhost, queue=queue, reason=reason)
+
+    def migration_ended(self, vhost: str, queue: str, moved_count: int) -> None:
+        """It is one, or was deleted."""
+        self._log.info("migration_ended", vhost=vhost, queue=queue, moved_count=moved_count)
+
     def record_unreadable(self, vhost: str, queue: str, sequence: int, reason: str) -> None:
         """A message in a queue's stream is left out."""
         self._log.error(

@@ -82,6 +82,15 @@ class Observer(Protocol):
     def cluster_lost(self, reason: str) -> None:
         """There is none any more, or could not be made; the node goes on trying."""
 
+    def migration_began(self, vhost: str, queue: str) -> None:
+        """A classic queue's messages go to the quorum queue that it is to be, from their first or after a start."""
+
+    def migration_waits(self, vhost: str, queue: str, reason: str) -> None:
+        """A start cannot go on with one."""
+
+    def migration_ended(self, vhost: str, queue: str, moved_count: int) -> None:
+        """It is a quorum queue, or was deleted; so many messages were moved since the node's start."""
+
     def record_unreadable(self, vhost: str, queue: str, sequence: int, reason: str) -> None:
         """A message in a queue's stream is none of ours; it is left out."""
 

@@ -71,7 +71,9 @@ if TYPE_CHECKING:
     from burrowmq.broker.rules.parameter_rules import Component
     from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.broker.vhost.route_tables import RouteTable
+    from burrowmq.broker.words.resource import Row
     from burrowmq.protocol.codec import Message
+    from burrowmq.protocol.table import FieldTable
 
 # Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
@@ -130,6 +132,10 @@ class Vhost:
         self._deleted: list[QueuePort] = []  # whose parts are to be freed
         self._make_queue = make_queue
         self._owned: dict[object, dict[QueuePort, None]] = {}
+        self.former_arguments: dict[str, FieldTable] = {}
+        """By queue: those of the queue whose place it has taken."""
+        self._remains: dict[QueuePort, Queue] = {}
+        """By queue: the one whose place it has taken, while that has something left."""
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
             self.graph.install(exchange_class(kind)(exchange_name, durable=True, internal=internal))
@@ -322,6 +328,9 @@ class Vhost:
             ("durable", declaration.durable and declaration.owner is None, queue.durable),
             ("auto_delete", declaration.auto_delete, queue.auto_delete),
         )
+        former = self.former_arguments.get(queue.name)
+        if former is not None and queue_settings.are_equivalent(former, declaration.arguments):
+            return
         check = check_equivalent_quorum if queue.kind == QUORUM else queue_settings.check_equivalent
         check(queue.arguments, declaration.arguments, queue.name, self.name)
 
@@ -343,21 +352,24 @@ class Vhost:
             )
         queue = self.restore_queue(declaration)
         if queue.durable:
-            self.rows.put(
-                "queue",
-                row_key(self.name, name),
-                {
-                    "vhost": self.name,
-                    "name": name,
-                    "auto_delete": queue.auto_delete,
-                    "arguments": pack_arguments(declaration.arguments),
-                    "version": self.options.default_queue_version,
-                    "made_ms": queue.made_ms,
-                },
-            )
+            self._put_row(queue)
             if isinstance(queue, Queue) and self.engine.is_deleting(self.name, name):
                 queue.open_storage()
         return queue
+
+    def _put_row(self, queue: QueuePort) -> None:
+        row: Row = {
+            "vhost": self.name,
+            "name": queue.name,
+            "auto_delete": queue.auto_delete,
+            "arguments": pack_arguments(queue.arguments),
+            "version": self.options.default_queue_version,
+            "made_ms": queue.made_ms,
+        }
+        former = self.former_arguments.get(queue.name)
+        if former is not None:
+            row["former_arguments"] = pack_arguments(former)
+        self.rows.put("queue", row_key(self.name, queue.name), row)
 
     def restore_queue(self, declaration: QueueDeclaration) -> QueuePort:
         """Make a queue without writing a row: it came from one, or is not durable."""
@@ -372,6 +384,35 @@ class Vhost:
             self._owned.setdefault(declaration.owner, {})[queue] = None
         self._queue_changed(queue)
         return queue
+
+    def make_successor(self, declaration: QueueDeclaration) -> QueuePort:
+        """Make a queue that is to take the place of the one of its name; until then it is nobody's."""
+        settings = self.settings.of(declaration.name, declaration.arguments)
+        return self._make_queue(declaration, settings)
+
+    def succeed(self, old: Queue, new: QueuePort) -> None:
+        """A queue takes the place of another, with its bindings. What the old one has left is deleted with it."""
+        assert self.queues.get(old.name) is old, "the caller has looked"
+        self.queues[old.name] = new
+        self._in_order = None
+        self._remains[new] = old
+        self.graph.lead_elsewhere(new, "queue")
+        self._changed()
+
+    def settle_succession(self, new: QueuePort, former_arguments: FieldTable) -> None:
+        """The old queue has nothing left: it goes, and the new one is what a start finds.
+
+        Who declares it as the old one was declared finds it, too.
+        """
+        self.former_arguments[new.name] = former_arguments
+        self._put_row(new)
+        self._end_remains(new)
+
+    def _end_remains(self, new: QueuePort) -> None:
+        old = self._remains.pop(new, None)
+        if old is not None:
+            old.delete()
+            self._free_later(old)
 
     def declare_queue(self, declaration: QueueDeclaration, session: object = None) -> QueuePort:
         """Make a queue or check that the existing one is the same; for callers without permission checks.
@@ -417,10 +458,15 @@ class Vhost:
         for exchange in unused:
             self.graph.delete(exchange)
         queue.delete()
+        self._free_later(queue)
+        self.former_arguments.pop(queue.name, None)
+        self._end_remains(queue)
+        return ready_count
+
+    def _free_later(self, queue: QueuePort) -> None:
         if not self._deleted:
             self._later(self._let_go)
         self._deleted.append(queue)
-        return ready_count
 
     def _queue_changed(self, queue: QueuePort) -> None:
         """A queue came or went that no binding leads to."""

@@ -171,7 +171,7 @@ def _each_consumer(call: Call) -> Iterator[Row]:
     for vhost, queue in inspect.each_consumed(call.node, call.vhost_or_all()):
         if not call.caller.may_see(call.node, vhost.name):
             continue
-        for consumer in list(queue.consumers):
+        for consumer in inspect.clients_of(queue):
             yield _consumer_row(call, vhost, queue, consumer)
 
 

@@ -168,7 +168,7 @@ async def queue_page(call: Call) -> web.Response:
     row = inspect.queue(call.node, vhost_name, name)
     assert row is not None  # queue_of has found it in this turn
     row["consumer_details"] = row["consumer_details"][:CONSUMERS_MAX]
-    for each, consumer in zip(row["consumer_details"], queue.consumers, strict=False):
+    for each, consumer in zip(row["consumer_details"], inspect.clients_of(queue), strict=False):
         each.update(of_consumer(consumer))
     bindings, binding_count = await some(call, inspect.bindings_to(vhost, "queue", name))
     return reply(

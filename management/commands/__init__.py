@@ -12,6 +12,7 @@ from __future__ import annotations
 from burrowmq.management.commands import (
     commit,
     imports,
+    migrations,
     node,
     parameters,
     quarantine,
@@ -24,6 +25,7 @@ from burrowmq.management.commands import (
 __all__ = [
     "commit",
     "imports",
+    "migrations",
     "node",
     "parameters",
     "quarantine",

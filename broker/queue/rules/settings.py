@@ -255,6 +255,15 @@ def check_equivalent(current: FieldTable, received: FieldTable, queue: str, vhos
         check_same_argument(key, current, received, where)
 
 
+def are_equivalent(current: FieldTable, received: FieldTable) -> bool:
+    """Whether a redeclaration means the same queue."""
+    try:
+        check_equivalent(current, received, "", "")
+    except PreconditionFailed:
+        return False
+    return True
+
+
 def with_default_type(arguments: FieldTable, default_type: str) -> FieldTable:
     """The arguments of a declaration in a vhost with a default queue type: the type is one of them, said or not."""
     if not default_type or "x-queue-type" in arguments:

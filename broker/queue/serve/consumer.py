@@ -181,6 +181,16 @@ class Consumers:
         if self._clock is not None:
             self._capacity = Capacity(self._clock)
 
+    def give_way(self, to: Consumer) -> None:
+        """Of those that are registered, or will be, only this one is served from now on: as a single active one."""
+        for consumer in self._all:
+            consumer.is_active = consumer.is_blocked = False
+        self._rings, self._priorities, self._successors = {}, [], []
+        self.open_count, self.sole = 0, None
+        self.leavers.clear()
+        self._is_single_active = True
+        self._activate(to)
+
     def remove(self, consumer: Consumer) -> bool:
         """Forget it; False when it is not registered. With a single active consumer the next one is elected."""
         if consumer not in self._all:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from pika import spec
 
+from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.rules.policy import Policy
+from burrowmq.broker.vhost import invariants as vhost_invariants
 from burrowmq.broker.vhost.route_tables import RouteTable
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
@@ -484,3 +486,64 @@ def test_a_row_is_unsynced_until_its_batch_is_on_disk() -> None:
     engine.require_sync()
     engine.hand_over()
     assert not vhost.rows.is_unsynced(), "the next one could begin"
+
+
+@pytest.mark.parametrize("kind", sorted(TYPES))
+def test_a_queue_that_takes_the_place_of_another_has_its_bindings_of_every_exchange(
+    kind: str,
+) -> None:
+    bench = BrokerBench()
+    vhost = bench.vhost
+    old = queue(vhost, durable=True)
+    queue(vhost, "other", durable=True)
+    exchange(vhost, type=kind, durable=True)
+    vhost.bind(edge("x", "q", b"1"))
+    rows = dict(bench.engine.definitions.rows)
+    found = vhost.exchanges["x"]
+
+    def targets() -> set[object]:
+        # A history is its exchange's own target.
+        queues = vhost.route(found, (b"1",), Properties)
+        return {each for each in queues if isinstance(each, Queue)}
+
+    assert targets() == {old}
+    new = vhost.make_successor(QueueDeclaration(name="q", durable=True))
+    assert vhost.queues["q"] is old
+    vhost.succeed(old, new)
+    assert vhost.queues["q"] is new
+    assert targets() == {new}
+    assert vhost.route(vhost.exchanges[""], (b"q",), None) == (new,)
+    vhost_invariants.verify(vhost)
+    assert dict(bench.engine.definitions.rows) == rows, "what is stored stays"
+    assert not old.is_deleted
+    vhost.bind(edge("x", "other", b"1"))
+    vhost.delete_queue(new)
+    assert old.is_deleted, "what it had left goes with its successor"
+    assert [each.destination.name for each in found.bindings] == ["other"]
+
+
+def test_an_auto_delete_exchange_outlives_that() -> None:
+    vhost = BrokerBench().vhost
+    old = queue(vhost, durable=True)
+    exchange(vhost, auto_delete=True)
+    vhost.bind(edge("x", "q", b"k"))
+    vhost.succeed(old, vhost.make_successor(QueueDeclaration(name="q", durable=True)))
+    assert "x" in vhost.exchanges
+
+
+def test_the_arguments_of_a_queue_that_was_succeeded_are_kept_with_the_new_one() -> None:
+    bench = BrokerBench()
+    old = queue(bench.vhost, durable=True, arguments={"x-max-length": 3})
+    new = bench.vhost.make_successor(QueueDeclaration(name="q", durable=True))
+    bench.vhost.succeed(old, new)
+    bench.vhost.settle_succession(new, old.arguments)
+    assert old.is_deleted
+    for vhost in (bench.vhost, BrokerBench(bench.engine.definitions.load()).vhost):
+        queue(vhost, durable=True)
+        queue(vhost, durable=True, arguments={"x-max-length": 3})
+        with pytest.raises(PreconditionFailed):
+            queue(vhost, durable=True, arguments={"x-max-length": 4})
+        vhost.delete_queue(vhost.queues["q"])
+        queue(vhost, durable=True)
+        with pytest.raises(PreconditionFailed):
+            queue(vhost, durable=True, arguments={"x-max-length": 3})

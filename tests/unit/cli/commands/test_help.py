@@ -12,7 +12,7 @@ def test_a_slip_is_answered_with_three_suggestions() -> None:
     assert (output.code, output.err) == (
         64,
         "\nCommand 'list_quues' not found. \nDid you mean 'list_queues'? \n"
-        "Near it are also: list_users, list_hashes\n\n'burrowctl help' lists all commands.\n",
+        "Near it are also: list_users, migrate_queues\n\n'burrowctl help' lists all commands.\n",
     )
     output = ctl("xyzzy")
     assert output.code == 64

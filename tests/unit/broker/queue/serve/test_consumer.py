@@ -111,6 +111,23 @@ def test_single_active_consumer_elects_the_highest_priority_that_can_take():
     assert consumers.active is None
 
 
+def test_all_give_way_to_one_and_so_do_those_that_come():
+    held = consumer("held", prefetch_count=1, exclusive=False)
+    consumers = ring(consumer("a"), held, consumer("high", priority=5))
+    held.unacked_count = 1
+    assert tags(consumers.ready(9)) == ["high"]
+    mover = consumer("mover", limit=2)
+    consumers.add(mover)
+    consumers.give_way(mover)
+    consumers.add(consumer("late", priority=9))
+    assert tags(consumers.ready(9)) == ["mover"]
+    assert (consumers.open_count, consumers.sole) == (1, mover)
+    held.unacked_count = 0
+    assert not consumers.unblock(held)
+    assert [each.tag for each in consumers if each.is_active] == ["mover"]
+    assert tags(consumers.ready(9)) == ["mover"]
+
+
 def test_a_successor_waits_for_what_the_active_one_holds_on_another_channel():
     a, b = consumer("a"), consumer("b")
     consumers = ring(a, b, is_single_active=True)

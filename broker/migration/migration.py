@@ -1,0 +1,170 @@
+"""One classic queue on its way to be a quorum queue of the same name.
+
+    moving      publishers go on into the old queue; nobody is served but the mover, so that the order stays
+    finishing   the old one is empty: in one turn the new one has its name, bindings, publishers and consumers;
+                what clients still hold of the old one is acknowledged there, or comes back and is moved as well
+    ended       nothing is left: in one commit the old one goes, and the new one is what a start finds
+
+A start that finds the node's note of it begins again with what is left: nothing says how far it was but the messages.
+
+State owned: both queues' bond, until it ends. Called by `broker.migration.migrations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, cast
+
+from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.migration.mover import Mover
+from burrowmq.broker.queue.port import QueuePort
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.quorum import QUORUM, validate_quorum
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.turn.clock import Pumpable, Scheduler
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.table import FieldTable
+
+LOOK_S: Final = 0.1
+_OF_CLASSIC_QUEUES: Final = (
+    "x-queue-mode",
+    "x-queue-version",
+    "x-queue-master-locator",
+    "x-queue-type",
+)
+"""Say how a classic queue keeps its messages, and nothing that its users notice."""
+
+
+def successor_of(queue: Queue, *, is_resumed: bool = False) -> QueueDeclaration:
+    """The quorum queue that it would be."""
+    kept: FieldTable = {
+        key: value for key, value in queue.arguments.items() if key not in _OF_CLASSIC_QUEUES
+    }
+    return QueueDeclaration(
+        name=queue.name,
+        durable=queue.durable,
+        auto_delete=queue.auto_delete,
+        owner=queue.exclusive_owner,
+        arguments={**kept, "x-queue-type": QUORUM},
+        default_version=2 if is_resumed else None,
+    )
+
+
+def obstacle(vhost: Vhost, queue: QueuePort) -> str:
+    """Why it cannot become one, or would behave otherwise; "" when it can."""
+    if not isinstance(queue, Queue):
+        return f"it is a {queue.kind} queue"
+    try:
+        validate_quorum(successor_of(queue), vhost.name)
+    except PreconditionFailed as refused:
+        return refused.text
+    settings = queue.settings
+    if settings.is_limited and settings.overflow != "reject-publish":
+        return "a policy limits its length, and it drops from the head: a quorum queue needs 'reject-publish'"
+    if settings.expires_ms is not None:
+        return "a policy lets it expire"
+    if not queue.is_asleep and queue.consumers.exclusive is not None:
+        return "it has an exclusive consumer"
+    if not queue.is_asleep and (queue.is_blocked or queue.is_unreadable):
+        return "the disk refuses its files"
+    return ""
+
+
+class Migration:
+    """That of one queue.
+
+    `acked` is to have acks written soon, `is_awaited` says whether somebody may still publish into a queue that has no
+    name any more, `settled` is to remember, in the commit that collects, that it is over; `ended` is told that it is.
+    """
+
+    def __init__(
+        self,
+        vhost: Vhost,
+        old: Queue,
+        new: QueuePort,
+        scheduler: Scheduler,
+        *,
+        acked: Callable[[int], None],
+        is_awaited: Callable[[Queue], bool],
+        settled: Callable[[], None],
+        ended: Callable[[Migration], None],
+    ) -> None:
+        self.vhost = vhost
+        self.old = old
+        self.new = new
+        self.is_finishing = False
+        self._scheduler = scheduler
+        self._is_awaited = is_awaited
+        self._settled = settled
+        self._ended = ended
+        self._is_over = False
+        self._mover = Mover(
+            old, new, scheduler, acked=acked, moved=self._look, ended=self._on_old_deleted
+        )
+
+    def start(self) -> None:
+        """Begin to move."""
+        self.new.made_ms = self.old.made_ms
+        self._mover.start()
+        self._look()
+        self._scheduler.call_later(LOOK_S, self._on_time)
+
+    @property
+    def moved_count(self) -> int:
+        """Messages that the new queue has got since the node's start."""
+        return self._mover.moved_count
+
+    @property
+    def left_count(self) -> int:
+        """Messages that the old one still has, those that clients hold included."""
+        return 0 if self._is_over else self.old.ready_count + self.old.unacked_count
+
+    @property
+    def refused_count(self) -> int:
+        """Messages that the cluster did not take, and is offered again."""
+        return self._mover.refused_count
+
+    def _on_time(self) -> None:
+        if not self._is_over:
+            self._look()
+            if self.is_finishing:
+                # What clients acknowledge of the old queue is credit for the new one, which is not told of it.
+                self._scheduler.queue_dirty(cast("Pumpable", self.new))
+            self._scheduler.touch()
+            self._scheduler.call_later(LOOK_S, self._on_time)
+
+    def _look(self) -> None:
+        if self._is_over or self._mover.is_busy or self.old.ready_count:
+            return
+        if not self.is_finishing:
+            self._swap()
+        if not self.old.unacked_count and not self._is_awaited(self.old):
+            self._finish()
+
+    def _swap(self) -> None:
+        self.is_finishing = True
+        old, mover = self.old, self._mover.consumer
+        followers = [each for each in old.consumers if each is not mover]
+        self.vhost.succeed(old, self.new)
+        for consumer in followers:
+            old.consumers.remove(consumer)
+            consumer.is_active = True
+            channel = consumer.channel
+            assert isinstance(channel, Channel), "there is one mover"
+            channel.follow(consumer, self.new)
+
+    def _finish(self) -> None:
+        self._is_over = True
+        self._settled()
+        self.vhost.settle_succession(self.new, self.old.arguments)
+        self._ended(self)
+
+    def _on_old_deleted(self) -> None:
+        if self._is_over:
+            return  # by ourselves
+        self._is_over = True
+        if not self.is_finishing:
+            self.new.delete()
+        self._settled()
+        self._ended(self)
