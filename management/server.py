@@ -129,6 +129,9 @@ def _endpoint(route: Route) -> Handler:
             raise unauthorised(access.REFUSALS["management"])
         if route.path not in PUBLIC_PATHS and not caller.may(route.level):
             raise unauthorised(access.REFUSALS[route.level])
+        if route.method != "GET" and route.path not in PUBLIC_PATHS and not _is_form(request):
+            # What a handler looks up first must not go while a slow body is on its way.
+            await request.read()
         host = request.app[HOST]
         if not route.is_about_process:
             running_of(host)
@@ -145,6 +148,11 @@ def _endpoint(route: Route) -> Handler:
         return response
 
     return endpoint
+
+
+def _is_form(request: web.Request) -> bool:
+    """Whether its body is read part by part."""
+    return request.content_type == "multipart/form-data"
 
 
 def _name_alarms(call: Call, response: web.StreamResponse) -> None:

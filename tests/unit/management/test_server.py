@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import gc
+import http.client
 import json
 import os
 import socket
 import stat
+import threading
 import weakref
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from burrowmq.config.schema import ManagementConfig
+from burrowmq.management.answers.reply import Call
 from burrowmq.management.server import Management
 from tests.support.bench.node import NodeBench
 from tests.support.served import Served, serving
@@ -241,3 +245,33 @@ def test_a_body_may_have_as_many_bytes_as_is_said(tmp_path: Path) -> None:
         }
         assert "b" not in served.node.auth.users
         assert served.ctl("add_user", "c", "y" * 100).code == 0
+
+
+def test_what_is_deleted_while_a_body_is_on_its_way_is_not_found(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looked up once all has come, and not before."""
+    found = threading.Event()
+    vhost = Call.vhost
+
+    def noted(call: Call) -> str:
+        name = vhost(call)
+        if name == "mine":
+            found.set()
+        return name
+
+    monkeypatch.setattr(Call, "vhost", noted)
+    login = base64.b64encode(b"guest:guest").decode()
+    for path in ("queues/mine/q", "exchanges/mine/e"):
+        assert served.api("PUT", "/api/vhosts/mine").status == 201
+        found.clear()
+        asked = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+        asked.putrequest("PUT", f"/api/{path}")
+        asked.putheader("Authorization", f"Basic {login}")
+        asked.putheader("Content-Length", "2")
+        asked.endheaders()
+        found.wait(0.3)
+        assert served.api("DELETE", "/api/vhosts/mine").status == 204
+        asked.send(b"{}")
+        assert asked.getresponse().status == 404
+        asked.close()
