@@ -29,6 +29,8 @@ ROWS = (
     "1p1c-16",
     "fanout-5",
     "confirms-1k",
+    "prefetch-1",
+    "prefetch-10",
     "waiting-100",
     "persistent-1000",
     "lazy-1000",

@@ -10,6 +10,7 @@ take the same steps. Owns what a row owns, for the time of the process.
 """
 
 import os
+import struct
 import sys
 import tempfile
 import time
@@ -33,6 +34,11 @@ from tests.support.wire_client import method_bytes, publish_bytes
 MEMORY = "/dev/shm"
 READ_BYTES = 65_000
 """What one read of a busy socket brings."""
+ACK = struct.Struct(">BHIIQBB")
+ACK_HEAD, ACK_END = (1, 1, 13, 60 << 16 | 80), (0, 0xCE)
+"""basic.ack on channel 1, what stands before its tag and behind it: by pika's tables it costs as much as the broker."""
+TURNED = 200
+"""Messages of a read whose consumer takes them in turns."""
 
 
 class Row:
@@ -148,6 +154,29 @@ def confirming(directory: str) -> Row:
     return row
 
 
+def in_turns(prefetch: int) -> Row:
+    """A consumer that acknowledges each message, as many in a read as it may have at a time, and gets the next for it."""
+    row = core()
+    row.client.call(1, spec.Queue.Declare(queue="q"))
+    consumer = row.bench.connect(1)
+    consumer.call(1, spec.Basic.Qos(prefetch_count=prefetch))
+    consumer.call(1, spec.Basic.Consume(queue="q"))
+    row.others = [consumer]
+    row.publish("", "q", 16)
+    row.data = row.data[: len(row.data) // row.messages * TURNED]
+    row.messages = TURNED
+    tag = [0]
+
+    def acknowledge() -> None:
+        for _ in range(row.messages // prefetch):
+            tags = range(tag[0] + 1, tag[0] + prefetch + 1)
+            tag[0] += prefetch
+            row.send(consumer, b"".join([ACK.pack(*ACK_HEAD, each, *ACK_END) for each in tags]))
+
+    row.after = acknowledge
+    return row
+
+
 class Waiting(Row):
     """Publishers of which each waits for the confirm of its last message; those of all come with one commit."""
 
@@ -197,6 +226,8 @@ ROWS: dict[str, Callable[[str], Row]] = {
     "1p1c-16": lambda _: consuming(1),
     "fanout-5": lambda _: consuming(5),
     "confirms-1k": confirming,
+    "prefetch-1": lambda _: in_turns(1),
+    "prefetch-10": lambda _: in_turns(10),
     "waiting-100": partial(waiting, publishers=100),
     "persistent-1000": keeping,
     "lazy-1000": lambda directory: keeping(directory, **{"x-queue-mode": "lazy"}),

@@ -22,7 +22,7 @@ from burrowmq.broker.channel.confirms import Confirms
 from burrowmq.broker.channel.prefetch import Prefetch
 from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
 from burrowmq.broker.channel.transaction import Committing, Transaction
-from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag, joined
+from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, joined
 from burrowmq.broker.peer.wire import Peer, Wire
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.port import QueuePort
@@ -41,7 +41,7 @@ from burrowmq.protocol.codec import (
     encode_return,
 )
 from burrowmq.protocol.connection.server import ServerConnection
-from burrowmq.protocol.errors import AmqpError, InternalError, PreconditionFailed
+from burrowmq.protocol.errors import AmqpError, InternalError
 from burrowmq.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -203,7 +203,8 @@ class Channel:
 
     def set_aside(self, consumer: Consumer) -> None:
         """A consumer is blocked; should it wait for the shared prefetch, this is when it began to."""
-        self.prefetch.wait(consumer)
+        if self.prefetch.shared:
+            self.prefetch.wait(consumer)
 
     def deliver(self, consumer: Consumer, origin: Origin, run: DeliveryRun) -> None:
         """Send a run to a consumer of this channel as one buffer."""
@@ -213,11 +214,13 @@ class Channel:
         self.next_tag = tag + count
         consumer.waiting_place = 0
         session = self.session
-        where = self.number, consumer.tag_bytes, tag, run.redelivered
+        number, name, again = self.number, consumer.tag_bytes, run.redelivered
         if run.size < LARGE * count:
-            session.write(encode_deliver(*where, messages, self._frame_max))
+            data = encode_deliver(number, name, tag, again, messages, self._frame_max)
+            session.write(data)
         else:
-            session.write_parts(deliver_parts(*where, messages, self._frame_max))
+            parts = deliver_parts(number, name, tag, again, messages, self._frame_max)
+            session.write_parts(parts)
         if self.vhost.tracer is not None:
             self.vhost.tracer.delivered(origin.queue_name, messages, run.redelivered, self.tapped)
         metrics = self.metrics
@@ -290,34 +293,27 @@ class Channel:
 
     # -- settlements --------------------------------------------------------------------------------------------
 
-    def take_unacked(self, first_tag: int, last_tag: int, *, multiple: bool) -> list[Piece]:
-        """Outstanding deliveries named by an ack, nack or reject; raises PreconditionFailed for an unknown tag."""
-        try:
-            if multiple:
-                return self.unacked.settle_up_to(last_tag)
-            return self.unacked.settle_range(first_tag, last_tag)
-        except UnknownTag as unknown:
-            raise PreconditionFailed(f"unknown delivery tag {unknown.args[0]}") from None
-
     def settle(self, pieces: list[Piece], *, is_ack: bool = True) -> None:
         """Acked, or otherwise done with: the messages are gone for good. Each queue is told once."""
-        settled = self.session.settled
-        for piece in joined(pieces):
+        session = self.session
+        settled = session.settled
+        for piece in pieces if len(pieces) == 1 else joined(pieces):
             count = len(piece.messages)
             delivery = piece.delivery
             if settled is not None and delivery.kind == DURABLE:
                 settled.add(delivery.origin.log_id)
             if is_ack:
                 self.metrics.ack += count
-                self.session.metrics.messages_acknowledged += count
+                session.metrics.messages_acknowledged += count
             else:
-                self.session.metrics.messages_rejected += count
+                session.metrics.messages_rejected += count
             size = body_bytes(piece.messages)
             delivery.origin.settle(piece.seqs, piece.messages, delivery.kind, size, is_acked=is_ack)
             self._return_credit(delivery, count)
         if settled is not None and len(settled) > SETTLED_MAX:
-            self.session.demand_acks()
-        self._unblock_siblings()
+            session.demand_acks()
+        if self.prefetch.shared:
+            self.unblock_consumers()
 
     def discard(self, pieces: list[Piece]) -> None:
         """Rejected without requeue: dead-letter where the queue says so, then gone."""
@@ -338,7 +334,8 @@ class Channel:
             self._return_credit(delivery, len(piece.messages))
         for origin, entries in by_origin.items():
             origin.requeue(entries)
-        self._unblock_siblings()
+        if self.prefetch.shared:
+            self.unblock_consumers()
 
     def restore_unacked(self, pieces: list[Piece]) -> None:
         """tx.rollback: recorded settlements are outstanding again."""
@@ -351,10 +348,6 @@ class Channel:
             found = self.consumers.get(consumer.tag)
             if found is not None:  # None while the channel is being closed
                 found.queue.consumer_unblocked(consumer)
-
-    def _unblock_siblings(self) -> None:
-        if self.prefetch.shared:
-            self.unblock_consumers()
 
     def unblock_consumers(self) -> None:
         """Credit may have come back to every consumer of the channel (qos, the connection drained)."""

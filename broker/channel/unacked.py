@@ -123,12 +123,12 @@ class Unacked:
 
         Raises UnknownTag before anything is taken out, with the lowest unknown tag as its argument.
         """
-        if self._start < len(self._deliveries):
+        if self.count:
             oldest = self._deliveries[self._start]
             if first_tag == oldest.first_tag + oldest.head and not oldest.hole_count:
-                left = len(oldest.messages) - oldest.head
-                if last_tag - first_tag < left:
-                    return [self._cut_head(oldest, last_tag + 1 - first_tag, left)]
+                count = last_tag + 1 - first_tag
+                if count <= len(oldest.messages) - oldest.head:
+                    return [self._cut_head(oldest, count)]
         spans = list(self._spans(first_tag, last_tag))
         pieces = []
         for delivery, low, high in spans:
@@ -136,39 +136,30 @@ class Unacked:
         self._drop_settled()
         return pieces
 
-    def _cut_head(self, delivery: Delivery, count: int, left: int) -> Piece:
-        """The first `count` of the `left` messages of the oldest delivery, which has no holes: acks in order."""
+    def _cut_head(self, delivery: Delivery, count: int) -> Piece:
+        """The first `count` messages that are left of the oldest delivery, which has no holes: acks in order."""
         low = delivery.head
         high = low + count
-        first_tag = delivery.first_tag
         messages, seqs, expiries = delivery.messages, delivery.seqs, delivery.expiries
-        if count < len(messages):
+        total = len(messages)
+        if count < total:
             messages, seqs = messages[low:high], seqs[low:high]
             expiries = None if expiries is None else expiries[low:high]
-        piece = Piece(
-            delivery,
-            range(first_tag + low, first_tag + high),
-            seqs,
-            messages,  # type: ignore[arg-type]  # there is no hole
-            expiries,
-        )
+        first_tag = delivery.first_tag
+        tags = range(first_tag + low, first_tag + high)
+        piece = Piece(delivery, tags, seqs, messages, expiries)  # type: ignore[arg-type]  # there is no hole
         self.count -= count
-        delivery.head = high
-        if count == left:
-            delivery.messages = []
-            delivery.head = 0
+        if high < total:
+            delivery.head = high
+            return piece
+        delivery.messages = []
+        delivery.head = 0
+        if self.count:
             self._settled_count += 1
             self._drop_settled()
+        else:
+            self._forget_all()
         return piece
-
-    def known_up_to(self, first_tag: int, last_tag: int) -> int:
-        """The last tag before the first of these that is not outstanding; O(deliveries)."""
-        try:
-            for _ in self._spans(first_tag, last_tag):
-                pass
-        except UnknownTag as unknown:
-            return int(unknown.args[0]) - 1
-        return last_tag
 
     def settle_up_to(self, tag: int) -> list[Piece]:
         """Take out every outstanding tag up to `tag`, which must itself be outstanding; 0 means all."""
@@ -255,6 +246,11 @@ class Unacked:
             self._settled_count += 1
         return Piece(delivery, tags, seqs, found, expiries)
 
+    def _forget_all(self) -> None:
+        self._deliveries.clear()
+        self._first_tags.clear()
+        self._start = self._settled_count = 0
+
     def _drop_settled(self) -> None:
         deliveries = self._deliveries
         start = self._start
@@ -262,9 +258,7 @@ class Unacked:
             start += 1
         self._start = start
         if start == len(deliveries):
-            deliveries.clear()
-            self._first_tags.clear()
-            self._start = self._settled_count = 0
+            self._forget_all()
         elif self._settled_count > COMPACT_ABOVE and self._settled_count * 2 > len(deliveries):
             self._deliveries = [each for each in deliveries if each.head < len(each.messages)]
             self._first_tags = [each.first_tag for each in self._deliveries]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 
 from burrowmq.broker.queue.counts import Counts
-from burrowmq.broker.queue.run import DeliveryRun, Kind, Returned, returned
+from burrowmq.broker.queue.run import TRANSIENT, DeliveryRun, Kind, Returned, returned
 from burrowmq.broker.queue.served import Served
 from burrowmq.protocol.codec import Message, body_bytes
 
@@ -105,7 +105,8 @@ class Origin:
         if self._is_gone:
             return
         self._counts.settled(len(messages), size, kind, is_acked=is_acked)
-        self._backlog.forget(seqs, messages, kind)
+        if kind is not TRANSIENT:
+            self._backlog.forget(seqs, messages, kind)
         if self._leavers:
             self._changed()
 

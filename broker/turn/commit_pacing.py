@@ -135,7 +135,9 @@ class CommitPacing:
                 self._loop.call_later(WAIT_S, self._due)
             return
         engine.report()
-        if self._wants_more() and self._loop.monotonic() - engine.finished_at < engine.commit_s:
+        if not (self._lingered or engine.awaited):  # mostly: nothing is staged at all
+            engine.hand_over()
+        elif self._wants_more() and self._loop.monotonic() - engine.finished_at < engine.commit_s:
             self._look_again()
         else:
             self._hand_over()

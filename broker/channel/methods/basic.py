@@ -14,7 +14,7 @@ from typing import Any
 
 from burrowmq.broker.channel.channel import Channel, Subscription
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
-from burrowmq.broker.channel.unacked import Piece
+from burrowmq.broker.channel.unacked import Piece, UnknownTag
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DeliveryRun
@@ -231,15 +231,21 @@ def settle(channel: Channel, run: AckRun) -> None:
 
     Single ones before one that fails hold, as they do when they are looked at one by one.
     """
-    first_tag, last_tag, multiple = run.first_tag, run.last_tag, run.multiple
+    unacked = channel.unacked
     try:
-        pieces = channel.take_unacked(first_tag, last_tag, multiple=multiple)
-    except PreconditionFailed:
-        known = 0 if multiple else channel.unacked.known_up_to(first_tag, last_tag)
-        if known >= first_tag:
-            _act(channel, run, channel.take_unacked(first_tag, known, multiple=False))
-        raise
-    _act(channel, run, pieces)
+        if run.multiple:
+            pieces = unacked.settle_up_to(run.last_tag)
+        else:
+            pieces = unacked.settle_range(run.first_tag, run.last_tag)
+    except UnknownTag as unknown:
+        tag = unknown.args[0]
+        if not run.multiple and tag > run.first_tag:
+            _act(channel, run, unacked.settle_range(run.first_tag, tag - 1))
+        raise PreconditionFailed(f"unknown delivery tag {tag}") from None
+    if run.method == METHOD_ACK and channel.transaction is None:
+        channel.settle(pieces)
+    else:
+        _act(channel, run, pieces)
 
 
 def _act(channel: Channel, run: AckRun, pieces: list[Piece]) -> None:

@@ -94,6 +94,8 @@ class Backlog:
     def count(self) -> int:
         """Ready messages."""
         requeued = self.requeued
+        if requeued is NOTHING_CAME_BACK:
+            return len(self.ram.messages) + self.disk.count
         in_ram = len(self.ram.messages) + len(requeued.heap)
         return in_ram + requeued.parked.count + self.disk.count
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK
 from burrowmq.storage.loop.queue_log import QueueLog
 
 
@@ -28,9 +29,9 @@ class Levels(tuple[Backlog, ...]):
         """Messages ready for delivery, expired ones behind the head included."""
         if len(self) == 1:
             backlog = self[0]
-            requeued = backlog.requeued
-            in_ram = len(backlog.ram.messages) + len(requeued.heap)
-            return in_ram + requeued.parked.count + backlog.disk.count
+            if backlog.requeued is NOTHING_CAME_BACK:
+                return len(backlog.ram.messages) + backlog.disk.count
+            return backlog.count
         return sum(level.count for level in self)
 
     @property

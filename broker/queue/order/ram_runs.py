@@ -97,7 +97,12 @@ class RamRuns:
         """Remove messages of one kind from the head: at least one, then until a limit is reached."""
         part = self._head
         assert part is not None
-        messages, size = self._take(min(max_count, part.count), max_bytes)
+        most = min(max_count, part.count)
+        waiting = self.messages
+        if isinstance(waiting, list):
+            messages, size = self._take_few(waiting, most, max_bytes)
+        else:
+            messages, size = take(waiting, most, max_bytes)
         count = len(messages)
         if count == part.count:
             self._head = self._later.popleft() if self._later else None
@@ -119,15 +124,15 @@ class RamRuns:
             expiries,
         )
 
-    def _take(self, max_count: int, max_bytes: int) -> tuple[list[Message], int]:
-        messages = self.messages
-        if isinstance(messages, list):
-            size = body_bytes(messages)
-            if max_count == len(messages) and size - messages[-1].size < max_bytes:
-                self.messages = _NO_MESSAGES
-                return messages, size
-            self.messages = messages = deque(messages)
-        return take(messages, max_count, max_bytes)
+    def _take_few(
+        self, messages: list[Message], max_count: int, max_bytes: int
+    ) -> tuple[list[Message], int]:
+        size = body_bytes(messages)
+        if max_count == len(messages) and size - messages[-1].size < max_bytes:
+            self.messages = _NO_MESSAGES
+            return messages, size
+        self.messages = waiting = deque(messages)
+        return take(waiting, max_count, max_bytes)
 
     def expired_count(self, now_ms: int) -> int:
         """How many messages from the head on have expired."""

@@ -79,13 +79,13 @@ class Dealing(Generic[Kept]):
             sole = consumers.sole
             credit = 0 if sole is None else sole.credit()
             if sole is not None and credit > 0:
-                group, width, count = [sole], 1, min(credit, ready_count)
+                group, width, count = [sole], 1, min(credit, ready_count, RAM_LIMIT)
             else:
                 group = consumers.ready(ready_count)
                 if not group:
                     return
                 width, count = share(group, ready_count)
-            count = min(count, RAM_LIMIT)
+                count = min(count, RAM_LIMIT)
             if backlog.has_expiries:
                 # What has expired behind a live head is not to go out with it.
                 count = backlog.live_count(self._clock.deadline_ms(), count)
