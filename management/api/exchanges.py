@@ -11,6 +11,7 @@ import binascii
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.channel.methods.topology import clean_name
 from burrowmq.broker.exchange.graph import alternate_exchange
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
@@ -68,7 +69,7 @@ async def exchange(call: Call) -> web.Response:
 
 async def declare(call: Call) -> web.Response:
     """PUT: 201 when it is new, 204 when it was there with the same properties."""
-    vhost, name, body = call.vhost(), _name(call), await call.body()
+    vhost, name, body = call.vhost(), clean_name(_name(call)), await call.body()
     arguments = body.get("arguments") or {}
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")

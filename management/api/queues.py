@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.channel.methods.topology import clean_name
 from burrowmq.broker.queue.dormant import DORMANT_BYTES
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import dead_letter_exchange
@@ -189,10 +190,12 @@ async def queue(call: Call) -> web.Response:
 
 async def declare(call: Call) -> web.Response:
     """PUT: 201 when it is new, 204 when it was there with the same properties."""
-    vhost, name, body = call.target_vhost(), call.path("name"), await call.body()
+    vhost, name, body = call.target_vhost(), clean_name(call.path("name")), await call.body()
     arguments = body.get("arguments") or {}
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")
+    if not name:
+        raise bad_request("a queue needs a name")
     commands.users.require(call, vhost, "configure", "queue", name)
     if name not in call.node.vhosts[vhost].queues:
         exchange = dead_letter_exchange(from_json(arguments), name, vhost)

@@ -57,7 +57,7 @@ def declare_queue(
     check_size("queue", name)
     owner = node.vhosts[vhost]
     is_new = name not in owner.queues
-    if is_new and name.startswith("amq."):
+    if name.startswith("amq."):  # of a queue, even where it is there
         raise ApiError(401, "not_authorised", "Access refused.")
     owner.declare_queue(
         QueueDeclaration(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
+from pika import spec
 
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
@@ -161,6 +162,20 @@ def test_bindings_of_a_queue(served: Served) -> None:
 
 def test_reserved_names_are_refused(served: Served) -> None:
     assert served.api("PUT", "/api/queues/%2F/amq.mine", {}).status == 401
+    client = served.bench.connect(1)
+    ((_, made),) = client.call(1, spec.Queue.Declare())
+    assert made.queue.startswith("amq.gen-")
+    found = {"durable": False, "auto_delete": False}
+    assert served.api("PUT", f"/api/queues/%2F/{made.queue}", found).status == 401
+
+
+def test_a_name_has_no_line_ends(served: Served) -> None:
+    """As over AMQP, where nobody could name such a queue."""
+    for path in ("queues", "exchanges"):
+        assert served.api("PUT", f"/api/{path}/%2F/two%0D%0Alines", {}).status == 201
+        assert served.api("PUT", f"/api/{path}/%2F/twolines", {}).status == 204
+        assert served.api("GET", f"/api/{path}/%2F/twolines").status == 200
+    assert served.api("PUT", "/api/queues/%2F/%0A", {}).status == 400
 
 
 def test_rebalancing_one_node_changes_nothing(served: Served) -> None:
