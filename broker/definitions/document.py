@@ -69,6 +69,11 @@ class DefinedNode(Protocol):
         """Where rows are staged."""
         ...
 
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there may be quorum queues."""
+        ...
+
     def make_new_vhost(self, name: str) -> Vhost:
         """A new vhost, wired up. Raises: RefusedValue, when there may be no more."""
         ...
@@ -221,7 +226,7 @@ def _take_vhost(node: DefinedNode, entry: Entry) -> None:
     name = _name(entry, "name")
     metadata = entry.get("metadata")
     said = {**(metadata if isinstance(metadata, dict) else {}), **entry}
-    kind = default_queue_type(said.get("default_queue_type"))
+    kind = default_queue_type(said.get("default_queue_type"), has_cluster=node.has_cluster)
     vhost = create_vhost(
         name, node.vhosts, node.make_new_vhost, node.engine.definitions, node.vhost_made
     )

@@ -186,7 +186,10 @@ def _restore_row(
             vhost = vhosts[name] = make_vhost(name)
             vhost.description = _text(row, "description")
             vhost.tags = list(_texts(row, "tags"))
-            vhost.default_queue_type = default_queue_type(row.get("default_queue_type"))
+            # Without its cluster, too, it is what its owner has asked for: then declarations are refused.
+            vhost.default_queue_type = default_queue_type(
+                row.get("default_queue_type"), has_cluster=True
+            )
             vhost.is_protected = row.get("protected_from_deletion") is True
         case "user":
             auth.restore_user(

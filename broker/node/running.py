@@ -383,6 +383,11 @@ class RunningNode:
         """A virtual host with its queues' world wired up."""
         return self._factory.make(name)
 
+    @property
+    def has_cluster(self) -> bool:
+        """Whether there may be quorum queues."""
+        return bool(self.config.cluster.urls)
+
     def make_new_vhost(self, name: str) -> Vhost:
         """One that somebody asks for. Raises: RefusedValue, when there are as many as may be."""
         limit = self.config.vhost_max

@@ -141,7 +141,8 @@ class Intake:
     def put(self, deliveries: list[Delivered]) -> None:
         """Messages have come."""
         shelf = self.shelf
-        self.note_returned([each.reply for each in deliveries])
+        if self.returned_count:
+            self.note_returned([each.reply for each in deliveries])
         size = 0
         for delivered in deliveries:
             place = api.place_of(delivered.reply)

@@ -134,16 +134,17 @@ OPERATOR_KEYS: Final = frozenset(
 POLICY_KEYS: Final = frozenset(_RULES) | frozenset(_MIRRORING)
 
 
-def default_queue_type(value: object) -> str:
+def default_queue_type(value: object, *, has_cluster: bool) -> str:
     """A vhost's default queue type; "" for none.
 
-    Raises: RefusedValue for the types that are not built, as RabbitMQ does for those that it does not know.
+    Raises: RefusedValue for the types that are not there, as RabbitMQ does for those that it does not know: quorum
+    queues are where a cluster is.
     """
     if value in (None, "", "undefined"):
         return ""
-    if value != "classic":
-        raise RefusedValue(f"Unsupported default queue type '{value}'")
-    return "classic"
+    if value == "classic" or (value == "quorum" and has_cluster):
+        return str(value)
+    raise RefusedValue(f"Unsupported default queue type '{value}'")
 
 
 def make_policy(name: str, document: Document, *, is_operator: bool = False) -> Policy:

@@ -71,7 +71,7 @@ async def add(call: Call) -> web.Response:
     Tracing alone goes on, because it is a state and no setting.
     """
     name = call.path("vhost")
-    said = _said(await call.body())
+    said = _said(call, await call.body())
     is_new = name not in call.node.vhosts
     if is_new:
         commands.vhosts.add_vhost(
@@ -91,7 +91,7 @@ async def add(call: Call) -> web.Response:
 
 async def change(call: Call) -> web.Response:
     """POST of burrowctl's: what is named changes, the rest stays."""
-    name, said = call.target_vhost(), _said(await call.body())
+    name, said = call.target_vhost(), _said(call, await call.body())
     commands.vhosts.describe_vhost(
         call.node, name, said.description, said.tags, said.default_queue_type
     )
@@ -109,12 +109,12 @@ class _Said(NamedTuple):
     tracing: bool | None
 
 
-def _said(body: dict[str, Any]) -> _Said:
+def _said(call: Call, body: dict[str, Any]) -> _Said:
     """Read the whole body before anything is made. Raises: ApiError, RefusedValue."""
     kind = None
     for key in ("default_queue_type", "defaultqueuetype"):  # RabbitMQ 3.13's word, and 3.10's
         if key in body:
-            kind = default_queue_type(body[key])
+            kind = default_queue_type(body[key], has_cluster=call.node.has_cluster)
     tracing = flag_of(body, "tracing", default=False) if "tracing" in body else None
     return _Said(body.get("description"), _tags(body.get("tags")), kind, tracing)
 

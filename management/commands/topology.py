@@ -64,7 +64,11 @@ def declare_queue(
             name=name,
             durable=durable,
             auto_delete=auto_delete,
-            arguments=with_default_type(from_json(arguments), owner.default_queue_type),
+            arguments=with_default_type(
+                from_json(arguments),
+                owner.default_queue_type,
+                is_replicable=durable and not auto_delete,
+            ),
         )
     )
     staged(node)

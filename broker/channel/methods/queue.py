@@ -57,7 +57,11 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
     staged = vhost.rows.staged
     if name.startswith(RESERVED_PREFIX):
         raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
-    arguments = with_default_type(method.arguments or {}, vhost.default_queue_type)
+    arguments = with_default_type(
+        method.arguments or {},
+        vhost.default_queue_type,
+        is_replicable=method.durable and not (method.exclusive or method.auto_delete),
+    )
     if not name:
         if vhost.options.has_cluster and arguments.get("x-queue-type") == QUORUM:
             raise PreconditionFailed(

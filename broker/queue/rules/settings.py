@@ -264,11 +264,16 @@ def are_equivalent(current: FieldTable, received: FieldTable) -> bool:
     return True
 
 
-def with_default_type(arguments: FieldTable, default_type: str) -> FieldTable:
-    """The arguments of a declaration in a vhost with a default queue type: the type is one of them, said or not."""
+def with_default_type(
+    arguments: FieldTable, default_type: str, *, is_replicable: bool = True
+) -> FieldTable:
+    """The arguments of a declaration in a vhost with a default queue type: the type is one of them, said or not.
+
+    What is not durable, or goes with its connection or its last consumer, is no quorum queue: it is a classic one.
+    """
     if not default_type or "x-queue-type" in arguments:
         return arguments
-    return {**arguments, "x-queue-type": default_type}
+    return {**arguments, "x-queue-type": default_type if is_replicable else "classic"}
 
 
 def compute(

@@ -150,6 +150,8 @@ class BrokerBench:
             name, self.vhosts, self.make_vhost, self.engine.definitions, self.vhost_made
         )
 
+    has_cluster = False
+
     def make_new_vhost(self, name: str) -> Vhost:
         return self.make_vhost(name)
 

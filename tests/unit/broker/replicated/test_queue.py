@@ -879,3 +879,19 @@ def test_dead_letters_go_from_one_type_to_the_other(bench: ClusterBench, is_quor
     bench.settle(1)
     assert dead.ready_count == 1
     assert bench.vhost.queues["q"].ready_count == 0
+
+
+def test_a_default_type_is_that_of_what_can_be_it(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    bench.vhost.default_queue_type = "quorum"
+    for name, fields in (
+        ("q", {"durable": True}),
+        ("transient", {}),
+        ("gone-with-its-last", {"durable": True, "auto_delete": True}),
+        ("own", {"durable": True, "exclusive": True}),
+        ("said", {"durable": True, "arguments": {"x-queue-type": "classic"}}),
+    ):
+        asked(bench, client, spec.Queue.Declare(queue=name, **fields))
+        expected = "quorum" if name == "q" else "classic"
+        assert bench.vhost.queues[name].kind == expected
+        assert bench.vhost.queues[name].arguments == {"x-queue-type": expected}

@@ -11,6 +11,7 @@ from burrowmq.broker.rules.parameter_rules import (
     POLICY_KEYS,
     RefusedValue,
     ValidationFailed,
+    default_queue_type,
     make_policy,
     user_limits,
     vhost_limits,
@@ -181,3 +182,28 @@ def test_limits_of_users_are_refused_without_a_head_line() -> None:
     with pytest.raises(RefusedValue) as caught:
         user_limits({"max-queues": 5})
     assert str(caught.value) == 'Unrecognised terms [{<<"max-queues">>,5}] in user-limits'
+
+
+@pytest.mark.parametrize(
+    ("value", "has_cluster", "found"),
+    [
+        (None, False, ""),
+        ("undefined", True, ""),
+        ("classic", False, "classic"),
+        ("quorum", True, "quorum"),
+    ],
+)
+def test_a_default_queue_type_is_one_that_is_there(
+    value: str | None, has_cluster: bool, found: str
+) -> None:
+    assert default_queue_type(value, has_cluster=has_cluster) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "has_cluster"), [("quorum", False), ("stream", True), ("x", True), (3, True)]
+)
+def test_a_default_queue_type_that_is_not_there_is_refused(
+    value: object, has_cluster: bool
+) -> None:
+    with pytest.raises(RefusedValue, match=f"Unsupported default queue type '{value}'"):
+        default_queue_type(value, has_cluster=has_cluster)
