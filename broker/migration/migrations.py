@@ -91,7 +91,7 @@ class Migrations:
 
         def fail(reason: str) -> None:
             self._beginning.discard(place)
-            new.delete()
+            new.leave()  # its stream may have been there, with what others have in it
             then(reason)
 
         def changed() -> str:

@@ -24,3 +24,6 @@ class Here:
     def release(self, then: Callable[[AmqpError | None], None]) -> None:
         """There is nothing elsewhere."""
         then(None)
+
+    def leave(self) -> None:
+        """There is nothing to end."""

@@ -221,6 +221,10 @@ class QueuePort(Protocol):
         """Let go of what it has elsewhere, before it is deleted; `then` is told if that cannot be done, and why."""
         ...
 
+    def leave(self) -> None:
+        """End one that was made and is nobody's: what there is of it elsewhere stays, for it may be others', too."""
+        ...
+
     def delete(self) -> None:
         """End: cancel consumers, forget content."""
         ...

@@ -421,6 +421,11 @@ class ReplicatedQueue(Figures):
         """Delete the stream, before the queue is."""
         self._stream.release(lambda reason: then(self._inaccessible(reason) if reason else None))
 
+    def leave(self) -> None:
+        """End here, and nowhere else."""
+        self._stream.disown()
+        self.delete()
+
     def delete(self) -> None:
         """End: cancel consumers, let go of the stream."""
         self.is_deleted = True

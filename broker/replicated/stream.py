@@ -320,6 +320,10 @@ class QueueStream:
         self._is_over = self._is_released = self.is_ready = False
         self.make()
 
+    def disown(self) -> None:
+        """It stays as it is when the queue ends."""
+        self._is_released = True
+
     def end(self) -> None:
         """The queue is gone; so is the stream, as soon as the cluster answers.
 

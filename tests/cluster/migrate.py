@@ -1,7 +1,8 @@
-"""A classic queue that becomes a quorum queue while its node is killed: `python -m tests.cluster.migrate [--messages 100000] [--kills 10]`.
+"""A classic queue that becomes a quorum queue while its node is killed: `python -m tests.cluster.migrate [--messages 100000] [--kills 10] [--servers]`.
 
 The queue is filled, a migration begins, and the node is killed (-9) again and again, each time after a random part of a
-second; each start goes on by itself. At the end the queue is emptied. Lost: confirmed and not there. Doubled: there
+second; each start goes on by itself. With `--servers` one of the three servers is killed with it each time, and comes
+back with it. At the end the queue is emptied. Lost: confirmed and not there. Doubled: there
 twice. Reordered: seen first behind a later one.
 """
 
@@ -94,7 +95,15 @@ def begin(node: BrokerProcess) -> None:
         time.sleep(0.5)
 
 
-def run(directory: Path, cluster: NatsCluster, messages: int, kills: int, seed: int) -> Outcome:
+def run(
+    directory: Path,
+    cluster: NatsCluster,
+    messages: int,
+    kills: int,
+    seed: int,
+    *,
+    kills_servers: bool = False,
+) -> Outcome:
     chance = random.Random(seed)
     nodes = Nodes(directory, cluster)
     try:
@@ -108,6 +117,10 @@ def run(directory: Path, cluster: NatsCluster, messages: int, kills: int, seed: 
                 break
             node.kill()
             killed += 1
+            if kills_servers:
+                server = chance.choice(cluster.servers)
+                server.kill()
+                server.start()
             node.start()
         deadline = time.monotonic() + patient(120)
         while not is_over(node):
@@ -126,12 +139,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--servers", action="store_true")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         cluster = NatsCluster(Path(folder) / "servers")
         try:
             cluster.start()
-            found = run(Path(folder) / "nodes", cluster, asked.messages, asked.kills, asked.seed)
+            found = run(
+                Path(folder) / "nodes",
+                cluster,
+                asked.messages,
+                asked.kills,
+                asked.seed,
+                kills_servers=asked.servers,
+            )
         finally:
             cluster.stop()
     print(

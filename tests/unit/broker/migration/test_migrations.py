@@ -12,6 +12,7 @@ import pytest
 from pika import BasicProperties, spec
 
 from burrowmq.broker.definitions.parameters import MIGRATION_NOTE
+from burrowmq.broker.migration import migrations as migrations_module
 from burrowmq.broker.migration import mover as mover_module
 from burrowmq.broker.migration.migration import obstacle
 from burrowmq.broker.migration.migrations import Migrations
@@ -326,3 +327,20 @@ def test_a_transaction_that_was_begun_before_is_waited_for(bench: ClusterBench) 
     assert client.names() == ["Tx.CommitOk"]
     assert moving.stored() == bodies(7, 1)
     assert moving.migrations.progress() == []
+
+
+def test_one_that_does_not_begin_leaves_what_others_have_in_the_stream(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving = Moving(bench)
+    moving.publish(*bodies(0, 3))
+    answers = iter(
+        ("", "it has an exclusive consumer")
+    )  # when the cluster, and when the disk has answered
+    monkeypatch.setattr(migrations_module, "obstacle", lambda *_: next(answers))
+    moving.begin()
+    moving.settle(2.0)
+    assert moving.told == ["it has an exclusive consumer"]
+    assert list(bench.world.streams), "it may have been there before"
+    assert (moving.notes, moving.queue.kind, moving.queue.ready_count) == ([], "classic", 3)
+    assert not moving.migrations.is_under_way("/", "q")
