@@ -48,6 +48,7 @@ class Pin:
         self._nowhere = nowhere
         self._kept_ms = 0.0
         self._alone_ms: float | None = None  # since when nobody consumes here
+        self._until_ms = 0.0  # when it is let go of then
         self._is_sure = False
         self.id = ""
         """Who this front-end is as the pinned one; "" while it is not, as far as it knows."""
@@ -83,11 +84,11 @@ class Pin:
         """Keep the pin while somebody consumes here or holds what he was given, but not for ever; then let go of it."""
         if not self.id or is_consuming:
             self._alone_ms = None
-        elif self._alone_ms is None:
+            return self._keep(now_ms)
+        if self._alone_ms is None:
             self._alone_ms = now_ms
-        elif now_ms >= self._alone_ms + (HOLD_MS if is_holding else SETTLED_MS):
-            return self.let_go()
-        return self._keep(now_ms)
+        self._until_ms = self._alone_ms + (HOLD_MS if is_holding else SETTLED_MS)
+        return self.let_go() if now_ms >= self._until_ms else self._keep(now_ms)
 
     def _keep(self, now_ms: float) -> bytes:
         if not self.id or now_ms < self._kept_ms + KEEP_MS:
@@ -102,7 +103,7 @@ class Pin:
         if not self.id:
             return None
         kept_ms = self._kept_ms + KEEP_MS
-        return kept_ms if self._alone_ms is None else min(kept_ms, self._alone_ms + SETTLED_MS)
+        return kept_ms if self._alone_ms is None else min(kept_ms, self._until_ms)
 
     def let_go(self) -> bytes:
         """Have the server pin whoever asks next; b"" from who may not be pinned: that would unpin another."""

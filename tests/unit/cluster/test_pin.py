@@ -52,6 +52,19 @@ def test_requests_carry_the_id_once_it_is_known_and_no_longer() -> None:
     assert found.fields() == {"group": "sac"}
 
 
+def test_who_is_alone_is_due_when_there_is_something_to_say_and_not_before() -> None:
+    found = pin()
+    found.delivered(encode_headers([(b"Nats-Pin-Id", b"a")]), 0.0)
+    assert tended(found, 1_400.0, is_consuming=False, is_holding=True) == b""
+    for now_ms in (1_700.0, 3_200.0, 4_700.0, 6_200.0):
+        tended(found, now_ms, is_consuming=False, is_holding=True)
+        due_ms = found.due_ms()
+        assert due_ms is not None
+        assert due_ms > now_ms, "else the queue is served again and again"
+    tended(found, 6_300.0, is_consuming=False, is_holding=False)
+    assert found.due_ms() is None
+
+
 def test_a_second_one_asks_later_than_the_one_that_was_pinned() -> None:
     for who, later_ms in ((b"a", 100.0), (b"", 1_000.0)):
         pulls = Pulls("s", "c", b"in", PullLimits(), pin())
@@ -81,7 +94,7 @@ def test_it_is_let_go_of_when_what_was_said_has_arrived_and_nothing_is_held() ->
     found = pin()
     found.delivered(message(b"a").headers, 0.0)
     assert tended(found, 0.0, is_consuming=False, is_holding=True) == b""
-    assert found.due_ms() == 250.0
+    assert found.due_ms() == 1_500.0
     assert b"UNPIN" not in tended(found, 4_900.0, is_consuming=False, is_holding=True)
     assert tended(found, 4_950.0, is_consuming=False).startswith(b"PUB $JS.API.CONSUMER.UNPIN.s.c ")
     assert (found.id, found.let_go()) == ("", b"")
