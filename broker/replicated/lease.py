@@ -88,7 +88,7 @@ class SharedLease:
                 return
             if reason:
                 self.heard()
-            elif self._is_used():
+            elif self._is_used() or self._use_count != use_count:
                 self._stream.stay()
                 self.heard()
             else:

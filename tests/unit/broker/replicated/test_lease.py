@@ -10,7 +10,7 @@ from pika import spec
 
 from burrowmq.broker.rules.policy import Policy
 from tests.support.bench.client import Client
-from tests.support.cluster_bench import ClusterBench
+from tests.support.cluster_bench import QUORUM, ClusterBench
 from tests.support.wire_client import publish_bytes
 
 EXPIRES = {"x-expires": 6_000}
@@ -154,6 +154,23 @@ def test_who_comes_while_the_stream_is_let_go_of_has_a_new_one(bench: ClusterBen
     assert bench.stream().has_consumer
     bench.settle(20)
     assert "q" in bench.vhost.queues
+
+
+def test_who_declares_it_while_the_stream_is_let_go_of_has_a_new_one(bench: ClusterBench) -> None:
+    client = bench.connect(1)
+    queue = bench.declared(client, **EXPIRES)
+    bench.settle(7.9)
+    until_asked(bench, "STREAM.DELETE")
+    declare = spec.Queue.Declare(queue="q", durable=True, arguments=QUORUM | EXPIRES)
+    client.call(1, declare)
+    bench.settle(2)
+    assert client.names() == ["Queue.DeclareOk"]
+    assert bench.vhost.queues["q"] is queue
+    assert bench.stream().has_consumer
+    bench.settle(5)
+    assert "q" in bench.vhost.queues
+    bench.settle(4)
+    assert not bench.vhost.queues
 
 
 @pytest.mark.parametrize("what", ["STREAM.INFO", "STREAM.DELETE"])
