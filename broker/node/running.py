@@ -214,6 +214,7 @@ class RunningNode:
             self.observer,
             {SHOVEL: self.shovels},
             self.replication,
+            self.queue_faults.refused_in,
         )
 
     def _make_monitor(self) -> Monitor:

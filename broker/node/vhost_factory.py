@@ -35,6 +35,10 @@ RETRY_S = 1.0
 """After which a queue that nobody uses, and that cannot be deleted yet, is tried again."""
 
 
+def _nothing_refused(_: int) -> frozenset[tuple[str, str]]:
+    return frozenset()
+
+
 class VhostFactory:
     """Where virtual hosts come from; what it is given, all of them share."""
 
@@ -48,7 +52,9 @@ class VhostFactory:
         observer: Observer,
         components: Mapping[str, Component] = MappingProxyType({}),
         replication: NodeReplication = ALONE,
+        refused_in: Callable[[int], frozenset[tuple[str, str]]] = _nothing_refused,
     ) -> None:
+        """`refused_in`: see `QueueFaults`."""
         self._config = config
         self._engine = engine
         self._scheduler = scheduler
@@ -57,6 +63,7 @@ class VhostFactory:
         self._observer = observer
         self._replication = replication
         self._components = components
+        self._refused_in = refused_in
         self._options = options.vhost(config)
         self._queue_options = QueueOptions(default_mode=config.store.default_mode)
         self._replies: dict[str, ReplyTargets] = {}
@@ -93,7 +100,12 @@ class VhostFactory:
                 self._engine.order_acks,
             ),
             republish_surely=SureLetters(
-                vhost, self._engine, self._scheduler, self._observer, self._config.frame_max
+                vhost,
+                self._engine,
+                self._scheduler,
+                self._observer,
+                self._refused_in,
+                self._config.frame_max,
             ),
             on_unused=functools.partial(self._delete_unused, vhost),
         )

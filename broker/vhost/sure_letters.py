@@ -35,12 +35,14 @@ class SureLetters:
         engine: Engine,
         scheduler: Scheduler,
         observer: Observer,
+        refused_in: Callable[[int], Collection[tuple[str, str]]],
         frame_max: int = 0,
     ) -> None:
         self._vhost = vhost
         self._engine = engine
         self._scheduler = scheduler
         self._observer = observer
+        self._refused_in = refused_in
         self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
 
     def __call__(
@@ -68,13 +70,16 @@ class SureLetters:
         exchange.publish_out += len(targets)
         taking = _Taking(bool(routed), settled, then)
         for queue in targets:
-            outcome = queue.take([dead], dead.flags, dead.size)
+            # Not `take`: what the disk refuses would be kept in memory, once more with each attempt.
+            outcome = queue.publish([dead], dead.flags, dead.size)
             taking.wait(queue.name, outcome, self._when_committed)
         taking.begun()
 
-    def _when_committed(self, then: Callable[[], None]) -> None:
+    def _when_committed(self, name: str, then: Callable[[bool], None]) -> None:
+        """Call `then` with whether the disk has refused what that queue was given."""
+        epoch, queue = self._engine.epoch, (self._vhost.name, name)
         self._engine.require_sync()
-        self._scheduler.when_committed(self._engine.epoch, then)
+        self._scheduler.when_committed(epoch, lambda: then(queue in self._refused_in(epoch)))
         self._scheduler.touch()
 
 
@@ -91,7 +96,7 @@ class _Taking:
         self,
         name: str,
         outcome: Outcome,
-        when_committed: Callable[[Callable[[], None]], None],
+        when_committed: Callable[[str, Callable[[bool], None]], None],
     ) -> None:
         """One of them has been asked."""
         self._open_count += 1
@@ -99,7 +104,9 @@ class _Taking:
             self._known(name, outcome.indexes)
         elif isinstance(outcome, int):
             if outcome == PENDING:
-                when_committed(lambda: self._known(name, ()))
+                when_committed(
+                    name, lambda is_refused: self._known(name, (0,) if is_refused else ())
+                )
             else:
                 self._known(name, ())
         elif outcome.is_done:

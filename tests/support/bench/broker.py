@@ -95,7 +95,10 @@ class BrokerBench:
             self.entropy,
             cast("Any", self.observer),
             replication=replication,
+            refused_in=lambda _: frozenset(self.refused),
         )
+        self.refused: set[tuple[str, str]] = set()
+        """Queues (virtual host, name) of which the disk refuses what they are given."""
         self.sessions: set[Session] = set()
         self.alarms = Alarms(cast("Any", self.observer), self._on_alarm)
         self.unusable = self._begin(rows)

@@ -94,6 +94,32 @@ def test_a_classic_target_has_it_when_it_is_on_disk(bench: ClusterBench) -> None
     assert not stream_of(bench, queue).messages
 
 
+def test_what_the_disk_refuses_of_a_classic_target_is_not_in_it(bench: ClusterBench) -> None:
+    client = bench.connect(1)
+    queue = bench.declared(client, **SURE)
+    dead = bench.queue("dead", durable=True)
+    client.call(1, spec.Queue.Bind(queue="dead", exchange="amq.fanout"))
+    bench.settle()
+    client.read()
+    bench.refused.add(("/", "dead"))
+    body = publish_bytes(1, "", "q", b"x", properties=BasicProperties(delivery_mode=2))
+    client.send(body)
+    client.call(1, spec.Basic.Consume(queue="q", consumer_tag="c"))
+    bench.settle()
+    ((_, got),) = [each for each in client.read() if hasattr(each[1], "redelivered")]
+    client.call(1, spec.Basic.Nack(got.delivery_tag, requeue=False))
+    bench.settle(1)
+    assert len(stream_of(bench, queue).messages) == 1
+    dead.note_blocked(is_blocked=True)
+    bench.settle(12)
+    assert len(stream_of(bench, queue).messages) == 1
+    assert dead.ready_count == 1, "what is blocked is given no more"
+    dead.note_blocked(is_blocked=False)
+    bench.refused.clear()
+    bench.settle(7)
+    assert not stream_of(bench, queue).messages
+
+
 @pytest.mark.parametrize("exchange", ["amq.fanout", "missing"])
 def test_what_goes_nowhere_is_kept_until_it_goes_somewhere(
     bench: ClusterBench, exchange: str
