@@ -14,11 +14,11 @@ State owned: how much lay unused at the last look, and how much of that was retu
 counting it). Called by `broker.node.monitor`. Cost: asking takes microseconds, with 300,000 holes 7 ms; returning 600
 MB takes 40 ms, during which the loop may have to wait for memory.
 
-The opposite waste is memory that goes back too soon. A turn takes some hundred KB, with fan-out 8 MB, and frees them
-at its end; where they lie on top of the heap the C library returns them each time, and the next turn waits for every
-page anew. It goes by the largest block that it ever got from the system and freed; which that is was chance, and a turn
-of 4,000 small messages cost 1.7 times as much CPU on one node as on another. `CLibrary` gives it such a block at the
-start.
+The opposite waste is memory that goes back too soon. A turn takes some hundred KB, with fan-out to a hundred queues 30
+MB, and frees them at its end, and so do a few bodies of 16 MB that pass through; where they lie on top of the heap the C
+library returns them each time, and the next turn waits for every page anew. It goes by the largest block that it ever
+got from the system and freed; which that is was chance, and a turn of 4,000 small messages cost 1.7 times as much CPU
+on one node as on another. `CLibrary` gives it such a block at the start.
 
 Source: mallinfo2(3), malloc_trim(3), mallopt(3) (M_MMAP_THRESHOLD: "dynamic").
 """
@@ -33,11 +33,10 @@ WORTH_BYTES = 4 << 20
 """Unused bytes below which nothing is done: the next backlog takes them anyway."""
 LOOKS = 5
 """While memory is not short, only one in so many looks of the monitor asks."""
-LARGEST_OF_A_TURN = 8 << 20
-"""What a turn takes comes in smaller pieces; twice this may lie unused on top of the heap.
+LARGEST_OF_A_TURN = 31 << 20
+"""Twice this may lie unused on top of the heap, until a look of the monitor; of 32 MB the C library takes no notice.
 
-With a quarter of it fan-out to five queues let the heap grow and shrink by 7.5 MB a turn, in 469 steps for a third of a
-million messages; now there are 20 steps.
+With a fourth of it fan-out to a hundred queues cost a fifth more, and bodies of 16 MB, interpreted, a third: for pages.
 """
 
 

@@ -28,12 +28,13 @@ assert held - rss_bytes() > 80_000_000, (held, rss_bytes())
 """
 
 TURNS = """
-import resource
+import resource, sys
 from broker.machine.reclaim import CLibrary
+size, count = map(int, sys.argv[1:])
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 def turn():
-    return [b"x" * 60_000 for _ in range(200)]
+    return [b"x" * size for _ in range(count)]
 before = faults()
 for _ in range(50):
     turn()
@@ -164,10 +165,18 @@ def test_pools_in_which_nothing_lives_go_back_and_nothing_else():
     assert done.returncode == 0, done.stderr
 
 
-def test_what_a_turn_frees_is_there_for_the_next():
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [(60_000, 200), (300_000, 100), (17 << 20, 3)],
+    ids=["one", "fanout", "large"],
+)
+def test_what_a_turn_frees_is_there_for_the_next(size: int, count: int):
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         pytest.skip("another C library has other rules")
     done = subprocess.run(
-        [sys.executable, "-c", TURNS], capture_output=True, text=True, check=False
+        [sys.executable, "-c", TURNS, str(size), str(count)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
