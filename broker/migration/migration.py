@@ -21,6 +21,7 @@ from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.quorum import QUORUM, validate_quorum
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.turn.clock import Pumpable, Scheduler
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.errors import PreconditionFailed
@@ -59,11 +60,6 @@ def obstacle(vhost: Vhost, queue: QueuePort) -> str:
         validate_quorum(successor_of(queue), vhost.name)
     except PreconditionFailed as refused:
         return refused.text
-    settings = queue.settings
-    if settings.is_limited and settings.overflow != "reject-publish":
-        return "a policy limits its length, and it drops from the head: a quorum queue needs 'reject-publish'"
-    if settings.expires_ms is not None:
-        return "a policy lets it expire"
     if not queue.is_asleep and queue.consumers.exclusive is not None:
         return "it has an exclusive consumer"
     if not queue.is_asleep and (queue.is_blocked or queue.is_unreadable):
@@ -99,6 +95,7 @@ class Migration:
         self._settled = settled
         self._ended = ended
         self._is_over = False
+        self._was_active: Consumer | None = None
         self._mover = Mover(
             old, new, scheduler, acked=acked, moved=self._look, ended=self._on_old_deleted
         )
@@ -106,6 +103,7 @@ class Migration:
     def start(self) -> None:
         """Begin to move."""
         self.new.made_ms = self.old.made_ms
+        self._was_active = self.old.consumers.active
         self._mover.start()
         self._look()
         self._scheduler.call_later(LOOK_S, self._on_time)
@@ -128,14 +126,21 @@ class Migration:
     def _on_time(self) -> None:
         if not self._is_over:
             self._look()
-            if self.is_finishing:
+            if not self.is_finishing:
+                self.new.touch()  # nobody can use it yet: that is no reason to expire
+            else:
                 # What clients acknowledge of the old queue is credit for the new one, which is not told of it.
                 self._scheduler.queue_dirty(cast("Pumpable", self.new))
             self._scheduler.touch()
             self._scheduler.call_later(LOOK_S, self._on_time)
 
     def _look(self) -> None:
-        if self._is_over or self._mover.is_busy or self.old.ready_count:
+        if self._is_over:
+            return
+        if self._mover.is_busy or self.old.ready_count:
+            if self._mover.refused_count and self.new.settings.is_limited and not self.is_finishing:
+                # It may be full: only its consumers can make room, and they wait for the old one to be empty.
+                self._swap()
             return
         if not self.is_finishing:
             self._swap()
@@ -146,6 +151,7 @@ class Migration:
         self.is_finishing = True
         old, mover = self.old, self._mover.consumer
         followers = [each for each in old.consumers if each is not mover]
+        followers.sort(key=lambda each: each is not self._was_active)
         self.vhost.succeed(old, self.new)
         for consumer in followers:
             old.consumers.remove(consumer)

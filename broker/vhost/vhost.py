@@ -396,6 +396,7 @@ class Vhost:
         self.queues[old.name] = new
         self._in_order = None
         self._remains[new] = old
+        new.change_settings(self.settings.after_change(new))  # policies may have changed meanwhile
         self.graph.lead_elsewhere(new, "queue")
         self._changed()
 

@@ -11,12 +11,14 @@ from typing import Any, cast
 import pytest
 from pika import BasicProperties, spec
 
+from burrowmq.broker.definitions import parameters
 from burrowmq.broker.definitions.parameters import MIGRATION_NOTE
 from burrowmq.broker.migration import migrations as migrations_module
 from burrowmq.broker.migration import mover as mover_module
 from burrowmq.broker.migration.migration import obstacle
 from burrowmq.broker.migration.migrations import Migrations
 from burrowmq.broker.replicated.queue import ReplicatedQueue
+from burrowmq.broker.rules.policy import Policy
 from burrowmq.cluster.record import unpack
 from tests.support.cluster_bench import ClusterBench
 from tests.support.wire_client import publish_bytes
@@ -255,7 +257,8 @@ def former_arguments(bench: ClusterBench) -> Any:
     ("arguments", "text"),
     [
         ({"x-max-priority": 3}, "x-max-priority"),
-        ({"x-max-length": 3}, "reject-publish"),
+        ({"x-max-length": 3}, ""),
+        ({"x-expires": 60_000}, ""),
         ({"x-queue-mode": "lazy", "x-max-length": 3, "x-overflow": "reject-publish"}, ""),
         ({}, ""),
     ],
@@ -344,3 +347,56 @@ def test_one_that_does_not_begin_leaves_what_others_have_in_the_stream(
     assert list(bench.world.streams), "it may have been there before"
     assert (moving.notes, moving.queue.kind, moving.queue.ready_count) == ([], "classic", 3)
     assert not moving.migrations.is_under_way("/", "q")
+
+
+def test_a_limit_that_is_reached_while_nobody_is_served_ends_that(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mover_module, "CHUNK", 1)
+    moving = Moving(bench, **{"x-max-length": 3, "x-overflow": "reject-publish"})
+    moving.consume(prefetch_count=1)
+    moving.publish(*bodies(0, 4))  # one is handed out
+    moving.migrations.begin(bench.vhost, moving.queue, moving.told.append)
+    while not (found := moving.migrations.progress()) or found[0].moved_count < 2:
+        bench.settle(0.01)
+    assert found[0].state == "moving"
+    moving.publish(*bodies(4, 2))  # the old one has room again, the new one has not
+    moving.settle(3.0)
+    assert moving.migrations.progress()[0].state == "finishing"
+    taken: list[bytes] = []
+    while came := moving.taken():
+        taken += [body for _, body in came]
+        moving.do(spec.Basic.Ack(delivery_tag=came[-1][0]))
+        moving.settle(8.0)
+    assert sorted(taken) == bodies(0, 6)
+    assert moving.migrations.progress() == []
+
+
+def test_what_waits_for_its_successor_does_not_expire(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving = Moving(bench, **{"x-expires": 1_000})
+    moving.publish(*bodies(0, 3))
+    stored = bench.world._stored
+    monkeypatch.setattr(bench.world, "_stored", lambda *_: None)  # all is answered but this
+    moving.begin()
+    moving.settle(12.0)
+    assert moving.migrations.progress()[0].state == "moving"
+    assert len(bench.world.streams) == 1
+    monkeypatch.setattr(bench.world, "_stored", stored)
+    moving.settle(1.5)
+    assert moving.stored() == bodies(0, 3)
+
+
+def test_a_policy_that_changes_meanwhile_is_in_force(bench: ClusterBench) -> None:
+    moving = Moving(bench)
+    moving.publish(*bodies(0, 3))
+    moving.begin_silently()
+    policy = Policy(
+        name="p", pattern="q", definition={"message-ttl": 60_000}, apply_to="all", priority=0
+    )
+    parameters.set_policy(bench.vhost, policy)
+    bench.world.is_silent = False
+    moving.settle(3.0)
+    assert moving.queue.kind == "quorum"
+    assert moving.queue.settings.message_ttl_ms == 60_000
