@@ -205,7 +205,7 @@ class RunningNode:
             self.observer,
             self._on_eased,
         )
-        return VhostFactory(
+        factory = VhostFactory(
             self.config,
             self.engine,
             self.scheduler,
@@ -214,8 +214,9 @@ class RunningNode:
             self.observer,
             {SHOVEL: self.shovels},
             self.replication,
-            self.queue_faults.refused_in,
         )
+        factory.refused_in = self.queue_faults.refused_in
+        return factory
 
     def _make_monitor(self) -> Monitor:
         config = self.config

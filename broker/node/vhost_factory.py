@@ -52,9 +52,9 @@ class VhostFactory:
         observer: Observer,
         components: Mapping[str, Component] = MappingProxyType({}),
         replication: NodeReplication = ALONE,
-        refused_in: Callable[[int], frozenset[tuple[str, str]]] = _nothing_refused,
     ) -> None:
-        """`refused_in`: see `QueueFaults`."""
+        self.refused_in: Callable[[int], frozenset[tuple[str, str]]] = _nothing_refused
+        """Of which queues the disk has refused something of a commit that has just been done (`QueueFaults`)."""
         self._config = config
         self._engine = engine
         self._scheduler = scheduler
@@ -63,7 +63,6 @@ class VhostFactory:
         self._observer = observer
         self._replication = replication
         self._components = components
-        self._refused_in = refused_in
         self._options = options.vhost(config)
         self._queue_options = QueueOptions(default_mode=config.store.default_mode)
         self._replies: dict[str, ReplyTargets] = {}
@@ -104,7 +103,7 @@ class VhostFactory:
                 self._engine,
                 self._scheduler,
                 self._observer,
-                self._refused_in,
+                self.refused_in,
                 self._config.frame_max,
             ),
             on_unused=functools.partial(self._delete_unused, vhost),

@@ -95,8 +95,8 @@ class BrokerBench:
             self.entropy,
             cast("Any", self.observer),
             replication=replication,
-            refused_in=lambda _: frozenset(self.refused),
         )
+        self._factory.refused_in = lambda _: frozenset(self.refused)
         self.refused: set[tuple[str, str]] = set()
         """Queues (virtual host, name) of which the disk refuses what they are given."""
         self.sessions: set[Session] = set()
