@@ -15,8 +15,8 @@ counting it). Called by `broker.node.monitor`. Cost: asking takes microseconds, 
 MB takes 40 ms, during which the loop may have to wait for memory.
 
 The opposite waste is memory that goes back too soon. A turn takes some hundred KB, with fan-out to a hundred queues 30
-MB, and frees them at its end, and so do a few bodies of 16 MB that pass through; where they lie on top of the heap the C
-library returns them each time, and the next turn waits for every page anew. It goes by the largest block that it ever
+MB, and frees them at its end, and so do a few bodies of 16 MB that pass through; where they lie on top of the heap the
+C library returns them each time, and the next turn waits for every page anew. It goes by the largest block that it ever
 got from the system and freed; which that is was chance, and a turn of 4,000 small messages cost 1.7 times as much CPU
 on one node as on another. `CLibrary` gives it such a block at the start.
 
