@@ -9,7 +9,10 @@ comes back after the server's patience (10 s).
 Dead letters are republished before their originals are acknowledged, and waited for where the queue says so (`burial`).
 
 State owned: consumers, counts, what is asked for and what is to be sent. Everything is said at once and done at the end
-of a turn (`pump`), or when `_due` says; nothing is awaited. Implements `broker.queue.port.QueuePort`.
+of a turn (`pump`), or when `wakeup` says; nothing is awaited. Implements `broker.queue.port.QueuePort`.
+
+Longer than most modules because a queue is where its parts meet: it makes them, and says in which order each of them
+learns what has happened; what a part does is in the part.
 
 Source: RabbitMQ's rabbit_quorum_queue, rabbit_fifo; what differs is in docs/quorum-queues.md.
 """
