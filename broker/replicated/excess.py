@@ -216,6 +216,7 @@ class Excess:
         """All that was pulled is here: how many of these are too many is known now, as far as they are counted."""
         pulled, self._pulled = self._pulled, []
         behind_count = api.behind_of(pulled[-1].reply) if pulled else 0
+        pulled.sort(key=_sequence)  # one that came back meanwhile is older than those before it
         messages: list[Message] = []
         for index, each in enumerate(pulled):
             later_count = behind_count + len(pulled) - 1 - index
@@ -268,3 +269,9 @@ class Excess:
             self._front_end.unsubscribe(self._sid)
             self._sid = 0
         self._settle()
+
+
+def _sequence(delivered: Delivered) -> int:
+    place = api.place_of(delivered.reply)
+    assert place is not None, "what has none is no message"
+    return place.sequence

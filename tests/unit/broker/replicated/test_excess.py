@@ -298,3 +298,17 @@ def test_a_queue_that_is_deleted_answers_who_waits(bench: ClusterBench) -> None:
     assert waited == [True]
     bench.settle(2)
     assert not bench.world.streams
+
+
+def test_what_comes_back_in_the_middle_of_a_pull_is_the_oldest_all_the_same(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, 5)
+    bench.settle()
+    bench.stream().ready.rotate(-1)  # the first comes last
+    queue._intake.returned_count = 2
+    set_policy(bench, max_length=3)
+    bench.settle(1)
+    assert left(bench) == [3, 4, 5]
