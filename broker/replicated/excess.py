@@ -42,6 +42,8 @@ STEP_MAX: Final = 1_000
 TURN_MS: Final = 1_000.0
 HEARD_MS: Final = 3_000.0
 """Whoever has said so long ago that it uses the queue does, as far as one can tell."""
+LATER_MS: Final = 4_000.0
+"""What was pulled in vain is not pulled again at once: what is too much is not to be had yet."""
 PATIENCE_MS: Final = 2_000.0
 """What is asked and not answered for so long is asked again."""
 
@@ -84,6 +86,7 @@ class Excess:
         self._inbox = b""
         self._number = 0
         self._asked_ms: float | None = None
+        self._later_ms = 0.0  # before that nothing is pulled
         self._left_count = 0  # of the pull under way
         self._pulled: list[Delivered] = []
         self._over_count = 0
@@ -153,6 +156,9 @@ class Excess:
         """The stream says anew what lies in it that nobody was given; some more is on the shelf."""
         if not self.is_dropping or self._asked_ms is not None:
             return
+        if self._front_end.now_ms() < self._later_ms:
+            self._settle()
+            return
         if self._max_bytes is not None and not stream.is_exact:
             self._on_blind()
         behind_count = stream.behind + self._intake.returned_count
@@ -187,6 +193,9 @@ class Excess:
                 return
             self._give_up()
             self._on_blind()
+        if self._later_ms and now_ms >= self._later_ms:
+            self._later_ms = 0.0
+            self._on_blind()
         if self._over_count <= 0 or now_ms < self._intake.returned_ms + SETTLED_MS:
             return
         if not self._sid:
@@ -218,11 +227,13 @@ class Excess:
         behind_count = api.behind_of(pulled[-1].reply) if pulled else 0
         pulled.sort(key=_sequence)  # one that came back meanwhile is older than those before it
         messages: list[Message] = []
+        is_vain = bool(pulled)
         for index, each in enumerate(pulled):
             later_count = behind_count + len(pulled) - 1 - index
             is_surplus = self._max_length is not None and later_count >= self._max_length
             if not self.is_dropping or not (is_surplus or self._over_bytes > 0):
                 break
+            is_vain = False
             try:
                 messages.append(unpack(each.payload))
             except RecordError:
@@ -232,6 +243,9 @@ class Excess:
             replies = [each.reply for each in pulled[: len(messages)]]
             self._intake.note_returned(replies)
             self._drop(messages, replies)
+        if is_vain:
+            self._later_ms = self._front_end.now_ms() + LATER_MS
+            self._settle()
         self._intake.put(pulled[len(messages) :])
         if self._max_length is not None and messages and len(messages) == len(pulled):
             self._over_count = max(0, behind_count - self._max_length)
@@ -257,7 +271,9 @@ class Excess:
         """When `send` has something to do, if nothing happens; None for never."""
         if self._asked_ms is not None:
             return self._asked_ms + PATIENCE_MS
-        return self._intake.returned_ms + SETTLED_MS if self._over_count > 0 else None
+        if self._over_count > 0:
+            return self._intake.returned_ms + SETTLED_MS
+        return self._later_ms or None
 
     def lost(self) -> None:
         """The connection broke: what was asked will not come."""

@@ -29,7 +29,7 @@ from burrowmq.broker.replicated.shelf import Shelf
 from burrowmq.broker.replicated.stream import CONSUMER
 from burrowmq.cluster import api
 from burrowmq.cluster.intake import Acks, Pulls
-from burrowmq.cluster.pin import SETTLED_MS, Pin
+from burrowmq.cluster.pin import Pin
 from burrowmq.cluster.record import RecordError, unpack
 from burrowmq.cluster.wire import Delivered, encode_publish
 from burrowmq.protocol.constants import PROP_EXPIRATION
@@ -47,6 +47,8 @@ SINGLE_WORKING_MS: Final = 1_500.0
 """Or so often, where it waits for 5 s."""
 GONE: Final = frozenset((404, 409, 503))
 """Statuses that may mean that the consumer is no more: mostly its leader has changed."""
+RETURNED_MS: Final = 11_000.0
+"""What went back so long ago is there again: a server that has missed the word of it waits for 10 s."""
 GET_MS: Final = 5_000.0
 
 
@@ -167,7 +169,7 @@ class Intake:
         """These were delivered: what has come back is so before what is new."""
         if not self.returned_count:
             return
-        is_settled = self._front_end.now_ms() >= self.returned_ms + SETTLED_MS
+        is_settled = self._front_end.now_ms() >= self.returned_ms + RETURNED_MS
         for reply in replies:
             place = api.place_of(reply)
             if place is not None and place.delivery_count > 1:

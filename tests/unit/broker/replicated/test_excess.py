@@ -312,3 +312,23 @@ def test_what_comes_back_in_the_middle_of_a_pull_is_the_oldest_all_the_same(
     set_policy(bench, max_length=3)
     bench.settle(1)
     assert left(bench) == [3, 4, 5]
+
+
+def test_what_is_pulled_in_vain_is_not_pulled_again_at_once_but_later(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client, **{"x-max-length": 3})
+    publish(client, 3)
+    bench.settle()
+    bench.stream().ready.remove(1)  # the servers have missed that it went back
+    bench.stream().counts[1] = 1
+    queue._intake.returned_count, queue._intake.returned_ms = 1, bench.loop.now_s * 1000
+    publish(client, 1)
+    bench.settle(2)
+    assert (bench.world.said.count(b"-NAK"), left(bench)) == (2, [1, 2, 3, 4])
+    client.read()
+    client.call(1, spec.Queue.Declare(queue="q", passive=True))
+    bench.settle()
+    assert client.names() == ["Queue.DeclareOk"]  # who asks does not wait for it
+    bench.world.again(bench.stream(), 1)
+    bench.settle(6)
+    assert left(bench) == [2, 3, 4]
