@@ -345,7 +345,10 @@ def members_of(stream: Document) -> tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 def _is_heard(replica: Document) -> bool:
-    return replica.get("offline") is not True and _number(replica, "active") < UNHEARD_MS * MS
+    """`active` is how long ago: 0 also of one that this leader, elected since, has never heard; that is not current."""
+    heard_ns = _number(replica, "active")
+    is_known = heard_ns > 0 or replica.get("current") is not False
+    return replica.get("offline") is not True and is_known and heard_ns < UNHEARD_MS * MS
 
 
 # -- publishing -------------------------------------------------------------------------------------------------------

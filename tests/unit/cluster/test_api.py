@@ -190,6 +190,16 @@ def test_when_a_message_was_stored_is_said_in_milliseconds() -> None:
             },
             ("b", ("a", "b", "c"), ("a", "b")),
         ),
+        (  # and what a leader that was elected after that says of one that it has never heard
+            {
+                "leader": "b",
+                "replicas": [
+                    {"name": "a", "current": False, "active": 7_000_000, "lag": 1},
+                    {"name": "c", "current": False, "active": 0},
+                ],
+            },
+            ("b", ("a", "b", "c"), ("a", "b")),
+        ),
         ({"replicas": [{"name": "c"}, "nonsense"]}, ("", ("c",), ("c",))),
         ({"leader": "a", "replicas": None}, ("a", ("a",), ("a",))),
         (None, ("", (), ())),
