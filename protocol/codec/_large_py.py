@@ -49,7 +49,9 @@ class LargeContent:
 
     def lend(self, most: int) -> memoryview | None:
         """Room for the next octets, at most so many; None while there is none."""
-        self.lent = min(most, len(self._room))
+        # Not for what comes behind it: who reads on has read a turn's worth of whole contents then.
+        begun = max(0, self.at - self.frame_at - 7)
+        self.lent = min(most, len(self._room), self.left - begun)
         return memoryview(self._room)[: self.lent] if self.lent > 0 else None
 
     def written(self, count: int) -> memoryview:
