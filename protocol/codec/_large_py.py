@@ -19,6 +19,8 @@ from burrowmq.protocol.constants import FRAME_END
 _FRAME: Final = Struct(">BHL")
 LENT: Final = 256 * 1024
 """Octets that are lent at most: they are still in the processor's cache when they are copied."""
+LENT_FROM = 8 << 20
+"""Octets of a body from which on it is worth it: of less, a publisher only gets further ahead of who consumes."""
 
 
 class LargeContent:
@@ -37,7 +39,7 @@ class LargeContent:
         self.address = address
         self.channel = channel
         # Before what grows: behind it, it would keep that from growing where it is.
-        self._room = bytearray(LENT if size >= 2 * LENT else 0)
+        self._room = bytearray(LENT if size >= LENT_FROM else 0)
         self.lent = 0
         self._gathered = BytesIO()
         self._gathered.write(frames)

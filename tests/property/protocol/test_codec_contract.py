@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pamqp import body, commands, frame, header
 
 from burrowmq.protocol import constants
+from burrowmq.protocol.codec import _large_py
 from burrowmq.protocol.properties import decode
 from tests.support.amqp_frames import (
     CODECS,
@@ -31,6 +32,15 @@ from tests.support.amqp_frames import (
 
 FRAME_MAX = 131072
 EACH_CODEC = pytest.mark.parametrize("codec", CODECS, ids=lambda module: module.NAME)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def lent():
+    """The interpreted codec lends room for bodies that are not that large, too."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_large_py, "LENT_FROM", 2 * _large_py.LENT)
+        yield
+
 
 NAMES = st.text("abcdefgh.-_", max_size=12)
 PROPERTIES = st.builds(

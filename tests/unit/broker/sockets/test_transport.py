@@ -27,12 +27,21 @@ from burrowmq.broker.sockets.transport import (
     WRITE_HARD_LIMIT,
     AmqpTransport,
 )
+from burrowmq.protocol.codec import _large_py
 from tests.support.amqp_frames import content
 from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes, publish_bytes
 
 NO_DESCRIPTOR = 1 << 20
 HEARTBEAT = b"\x08\0\0\0\0\0\0\xce"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def lent():
+    """The interpreted codec lends room for bodies that are not that large, too."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_large_py, "LENT_FROM", 2 * _large_py.LENT)
+        yield
 
 
 class FakeSocketTransport:
