@@ -58,7 +58,9 @@ def test_names_become_no_paths(served: Served, tmp_path: Path) -> None:
         address = quote(text, safe="")
         served.api("PUT", f"/api/vhosts/{address}")
         served.api("PUT", f"/api/queues/{address}/{address}", {"durable": True})
-        assert served.api("GET", f"/api/queues/{address}/{address}").body["name"] == text
+        name = text.replace("\r", "").replace("\n", "")  # as it is declared
+        found = served.api("GET", f"/api/queues/{address}/{quote(name, safe='')}").body
+        assert (found["name"], found["vhost"]) == (name, text)
     places = served.bench.disk._names
     assert not [name for names in places.values() for name in names if "passwd" in name]
     assert {path.name for path in tmp_path.iterdir()} == before
