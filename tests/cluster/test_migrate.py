@@ -16,7 +16,7 @@ from tests.support.patience import patient
 
 @pytest.mark.timeout(240)
 def test_nothing_is_lost_over_kills(cluster: NatsCluster, nodes: Nodes) -> None:
-    found = run(nodes._directory / "killed", cluster, messages=20_000, kills=3, seed=5)
+    found = run(nodes._directory / "killed", cluster, messages=60_000, kills=3, seed=5)
     assert found.kills == 3, "it was over before"
     assert (found.lost, found.reordered) == (0, 0)
     assert found.doubled <= 3 * 1_000, (
