@@ -23,12 +23,12 @@ from burrowmq.broker.words.resource import (
     check_same_argument,
     check_same_fields,
     describe,
+    exchange_argument,
     not_found,
     pack_arguments,
     row_key,
 )
 from burrowmq.protocol.errors import PreconditionFailed
-from burrowmq.protocol.table import type_name
 from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
@@ -63,20 +63,8 @@ class ExchangeDeclaration:
 
 
 def alternate_exchange(arguments: FieldTable, exchange: str, vhost: str) -> str | None:
-    """The alternate of a new exchange, for the permission checks that precede its making.
-
-    Raises: PreconditionFailed when it is no string.
-    """
-    key = "alternate-exchange"
-    if key not in arguments:
-        return None
-    value = arguments[key]
-    if not isinstance(value, str):
-        raise PreconditionFailed(
-            f"invalid type '{type_name(value)}' for arg '{key}'"
-            f" in {describe('exchange', exchange, vhost)}"
-        )
-    return value
+    """The alternate of a new exchange, see `exchange_argument`."""
+    return exchange_argument(arguments, "alternate-exchange", "exchange", exchange, vhost)
 
 
 class ExchangeGraph:

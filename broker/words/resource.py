@@ -106,6 +106,22 @@ def not_found(kind: ResourceKind, name: str, vhost: str) -> NotFound:
     return NotFound(f"no {describe(kind, name, vhost)}")
 
 
+def exchange_argument(
+    arguments: FieldTable, key: str, kind: ResourceKind, name: str, vhost: str
+) -> str | None:
+    """The exchange that an argument of a new queue or exchange names: permissions for it are checked before all else.
+
+    Raises: PreconditionFailed when it is no string.
+    """
+    if key not in arguments:
+        return None
+    value = arguments[key]
+    if not isinstance(value, str):
+        where = describe(kind, name, vhost)
+        raise PreconditionFailed(f"invalid type '{type_name(value)}' for arg '{key}' in {where}")
+    return value
+
+
 def row_key(*parts: str) -> str:
     """An unambiguous key of a definition row."""
     return json.dumps(parts, ensure_ascii=True, separators=(",", ":"))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
-from burrowmq.broker.words.resource import check_same_argument, describe
+from burrowmq.broker.words.resource import check_same_argument, describe, exchange_argument
 from burrowmq.protocol import table
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.records import dataclass
@@ -200,20 +200,8 @@ _CHECKS: Final[dict[str, Check]] = {
 
 
 def dead_letter_exchange(arguments: FieldTable, queue: str, vhost: str) -> str | None:
-    """The DLX argument of a new queue, for the permission checks that precede all other validation.
-
-    Raises: PreconditionFailed when it is no string.
-    """
-    key = "x-dead-letter-exchange"
-    if key not in arguments:
-        return None
-    value = arguments[key]
-    if not isinstance(value, str):
-        raise PreconditionFailed(
-            f"invalid type '{table.type_name(value)}' for arg '{key}'"
-            f" in {describe('queue', queue, vhost)}"
-        )
-    return value
+    """The DLX argument of a new queue, see `exchange_argument`."""
+    return exchange_argument(arguments, "x-dead-letter-exchange", "queue", queue, vhost)
 
 
 def validate(arguments: FieldTable, queue: str, vhost: str) -> None:
