@@ -252,6 +252,21 @@ def test_acks_that_were_written_and_whose_sync_fails_twice_are_told_as_refused()
     assert (commit.refused, commit.unwritten_acks) == ({1}, {1})
 
 
+def test_acks_whose_sync_failed_before_anybody_waited_are_told_as_refused_to_who_waits_later() -> None:
+    two = Two()
+    two.side.commit(Ack(1, 0, 2, None), sync=False)
+    two.refuse("fdatasync")
+    two.side.jobs.keep_acks_young(100.0)
+    commit = StagedCommit(90, [], sync=True, acks_of={1})
+    two.side.jobs.apply(commit, two.side.no_room)
+    assert commit.unwritten_acks == {1}
+    two.heal()
+    commit = StagedCommit(91, [], sync=True, acks_of={1})
+    two.side.jobs.apply(commit, two.side.no_room)
+    assert commit.unwritten_acks == set()
+    assert two.after_kill(1) == [3, 4, 5]
+
+
 def test_acks_that_waited_for_a_refused_queue_are_young_when_it_is_back() -> None:
     """A busy store has no idle moment, and its commits may not be synced."""
     two = Two()
