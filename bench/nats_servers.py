@@ -14,7 +14,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from bench.native import cache_directory
 from bench.peers.base import free_ports
@@ -22,6 +24,10 @@ from bench.peers.base import free_ports
 VERSION = "2.15.2"
 MODULE = f"github.com/nats-io/nats-server/v2@v{VERSION}"
 START_S = 20.0
+NOBODY = 9
+"""A port of loopback at which nobody listens."""
+
+Way: TypeAlias = Callable[[int, int, int], int]
 
 
 class CannotBuild(Exception):
@@ -116,22 +122,34 @@ class NatsServer:
 
 
 class NatsCluster:
-    """Three servers in `directory`; `sync` is JetStream's sync_interval."""
+    """Three servers in `directory`; `sync` is JetStream's sync_interval.
 
-    def __init__(self, directory: Path, *, count: int = 3, sync: str = "always") -> None:
+    With `way` servers reach each other by the ports that it gives for (from, to, the port of to's own), as numbers
+    from 0 on, and in no other way: what they tell each other of where they are leads nowhere.
+    """
+
+    def __init__(
+        self, directory: Path, *, count: int = 3, sync: str = "always", way: Way | None = None
+    ) -> None:
         binary = program()
         directory.mkdir(parents=True, exist_ok=True)
         ports = free_ports(2 * count)
-        routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports[count:])
         self.servers: list[NatsServer] = []
+        advertised = "" if way is None else f'advertise: "127.0.0.1:{NOBODY}", no_advertise: true,'
         for number in range(count):
             name = f"n{number + 1}"
+            goals = ports[count:]
+            if way is not None:
+                goals = [
+                    way(number, other, goals[other]) for other in range(count) if other != number
+                ]
+            routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in goals)
             settings = f"""
 server_name: {name}
 listen: 127.0.0.1:{ports[number]}
 max_payload: 8MB
 jetstream {{ store_dir: "{directory / name}", sync_interval: {sync}, max_file_store: 20GB }}
-cluster {{ name: bench, listen: 127.0.0.1:{ports[count + number]}, routes: [{routes}] }}
+cluster {{ name: bench, listen: 127.0.0.1:{ports[count + number]}, {advertised} routes: [{routes}] }}
 """
             (directory / f"{name}.conf").write_text(settings)
             self.servers.append(NatsServer(binary, directory, name, ports[number]))
