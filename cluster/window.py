@@ -36,6 +36,7 @@ from burrowmq.cluster.api import (
     publish_answer,
     single_headers,
 )
+from burrowmq.cluster.chunk import CHUNK_BYTES, cut, pack_chunk
 from burrowmq.cluster.tickets import Share, Shares, Ticket
 from burrowmq.cluster.wire import PAYLOAD_MAX, Delivered, encode_publish
 
@@ -256,18 +257,24 @@ class Window:
         return _Burst(self._burst_number, payloads, shares, now_ms, self._ends_ms(shares[0]))
 
     def _encoded(self, burst: _Burst) -> bytes:
-        subject, payloads = self._subject, burst.payloads
+        subjects, payloads = self._sent(burst.payloads)
         reply = b"%b.%d.%d" % (self._inbox, burst.number, burst.attempt)
         message_id = b"%b.%d" % (self._name, burst.number)
         if len(payloads) == 1:
-            return encode_publish(subject, payloads[0], reply, single_headers(message_id))
+            return encode_publish(subjects[0], payloads[0], reply, single_headers(message_id))
         headers = batch_headers(b"%b.%d" % (message_id, burst.attempt), message_id, len(payloads))
         parts = [
             encode_publish(subject, payload, b"", head)
-            for payload, head in zip(payloads[:-1], headers[:-1], strict=True)
+            for subject, payload, head in zip(
+                subjects[:-1], payloads[:-1], headers[:-1], strict=True
+            )
         ]
-        parts.append(encode_publish(subject, payloads[-1], reply, headers[-1]))
+        parts.append(encode_publish(subjects[-1], payloads[-1], reply, headers[-1]))
         return b"".join(parts)
+
+    def _sent(self, payloads: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+        """(subjects, payloads) of what is sent for these."""
+        return [self._subject] * len(payloads), payloads
 
     # -- answers ----------------------------------------------------------------------------------------------------
 
@@ -353,3 +360,15 @@ class Window:
         """The tickets that are done since this was last asked: in their runs' order, unless one is too long."""
         done, self._done = self._done, []
         return done
+
+
+class ChunkWindow(Window):
+    """That of a stream which keeps its messages in chunks, each under a subject that ends in how many it has."""
+
+    chunk_bytes: int = CHUNK_BYTES
+    """Octets of a chunk, unless its only message is larger. A burst that is sent again may be cut anew: its id counts."""
+
+    def _sent(self, payloads: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+        chunks = cut(payloads, self.chunk_bytes)
+        subjects = [b"%b.%d" % (self._subject, len(chunk)) for chunk in chunks]
+        return subjects, [pack_chunk(chunk) for chunk in chunks]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from burrowmq.cluster.chunk import pack_chunk
 from burrowmq.cluster.tickets import Ticket
-from burrowmq.cluster.window import Window, WindowLimits
+from burrowmq.cluster.window import ChunkWindow, Window, WindowLimits
 from burrowmq.cluster.wire import Delivered, Parser, decode_headers
 
 INBOX = b"in.w.1"
@@ -487,3 +488,32 @@ def test_whatever_is_lost_each_message_is_stored_once_and_in_order(data: st.Data
     assert set(range(sent)) - refused <= set(stored)
     kept = [number for number in stored if number not in refused]
     assert kept == sorted(kept)
+
+
+def test_a_window_of_chunks_sends_few_for_many_and_says_how_many_each_has() -> None:
+    window = ChunkWindow(b"S_x", b"w", INBOX)
+    tickets = [window.add([b"%d" % number, b"again"], 0.0) for number in range(40)]
+    octets = window.poll(10.0)
+    (sent,) = Parser().feed(as_delivered(octets))
+    assert isinstance(sent, Delivered)
+    assert sent.subject == b"S_x.80"
+    records = [each for number in range(40) for each in (b"%d" % number, b"again")]
+    assert sent.payload == pack_chunk(records)
+    window.answered(Stream().take(octets)[0], 11.0)
+    assert all(ticket.is_done and not ticket.refused for ticket in tickets)
+    assert (window.stored_count, window.burst_count) == (80, 1)
+
+
+def test_chunks_of_a_burst_are_one_batch() -> None:
+    window = ChunkWindow(b"S_x", b"w", INBOX)
+    window.chunk_bytes = 50
+    ticket = window.add([b"x" * 10] * 7, 0.0)
+    stream = Stream()
+    octets = window.poll(10.0)
+    assert [each.subject for each in Parser().feed(as_delivered(octets))] == [
+        b"S_x.3", b"S_x.3", b"S_x.1"
+    ]  # fmt: skip
+    (answer,) = stream.take(octets)
+    window.answered(answer, 11.0)
+    assert ticket.is_done
+    assert len(stream.stored) == 3
