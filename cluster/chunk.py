@@ -1,4 +1,4 @@
-"""A chunk: many messages as one of a stream's, as a stream queue keeps them. Mirrored in docs/formats/cluster_record.md.
+"""A chunk: many messages as one of a stream's, as stream queues keep them. Mirrored in docs/formats/cluster_record.md.
 
 Little endian:
 

@@ -366,7 +366,7 @@ class ChunkWindow(Window):
     """That of a stream which keeps its messages in chunks, each under a subject that ends in how many it has."""
 
     chunk_bytes: int = CHUNK_BYTES
-    """Octets of a chunk, unless its only message is larger. A burst that is sent again may be cut anew: its id counts."""
+    """Octets of a chunk, unless its only message is larger. What is sent again may be cut anew: a burst's id counts."""
 
     def _sent(self, payloads: list[bytes]) -> tuple[list[bytes], list[bytes]]:
         chunks = cut(payloads, self.chunk_bytes)

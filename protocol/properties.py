@@ -25,17 +25,23 @@ from burrowmq.protocol.constants import (
     HIDDEN,
     IMMEDIATE,
     MANDATORY,
+    ON_DISK,
+    PROP_CONTENT_ENCODING,
+    PROP_CONTENT_TYPE,
+    PROP_HEADERS,
     PROP_UNKNOWN,
 )
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.framing import frame
 from burrowmq.protocol.table import (
     FieldTable,
+    FieldValue,
     MalformedTable,
     TableLimit,
     Timestamp,
     decode_table_at,
     encode_table,
+    encode_value,
 )
 from burrowmq.records import dataclass
 
@@ -138,6 +144,44 @@ def rewrite(message: Message, properties: Properties, address: bytes | None = No
     largest = _largest_frame(frames)
     target = message.address if address is None else address
     return Message(target, frames, message.size, flags, message.channel, largest)
+
+
+def with_header(message: Message, name: str, value: FieldValue) -> Message:
+    """The message with one header more, or with another value of it: its properties are not decoded, but for that."""
+    raw = message.raw
+    end = 7 + _SIZE.unpack_from(raw, 3)[0]
+    octets = name.encode()
+    key = b"%c%b" % (len(octets), octets)
+    flags = raw[19] << 8 | raw[20]
+    if key in raw[21:end]:
+        properties = decode(raw)
+        properties.headers = {**(properties.headers or {}), name: value}
+        return rewrite(message, properties)
+    at = 21
+    for prop in (PROP_CONTENT_TYPE, PROP_CONTENT_ENCODING):
+        if flags & prop:
+            at += 1 + raw[at]
+    rest = at
+    held = b""
+    if flags & PROP_HEADERS:
+        rest = at + 4 + _SIZE.unpack_from(raw, at)[0]
+        held = raw[at + 4 : rest]
+    field = key + encode_value(value)
+    header = b"".join(
+        (
+            raw[7:19],
+            (flags | PROP_HEADERS).to_bytes(2, "big"),
+            raw[21:at],
+            _SIZE.pack(len(held) + len(field)),
+            held,
+            field,
+            raw[rest:end],
+        )
+    )
+    frames = b"".join((raw[:3], _SIZE.pack(len(header)), header, raw[end:]))
+    largest = max(message.frame_max, len(header) + 8)
+    kept = (message.flags | PROP_HEADERS) & ~ON_DISK
+    return Message(message.address, frames, message.size, kept, message.channel, largest)
 
 
 def build(address: bytes, properties: Properties, body: bytes, mandatory: bool = False) -> Message:

@@ -1,6 +1,6 @@
-"""The node's replicated queues, which are loaded only where `cluster.urls` names servers.
+"""The node's replicated queues and streams, which are loaded only where `cluster.urls` names servers.
 
-Without it nothing of `cluster` or `broker.replicated` is imported, and quorum queues are refused as ever. State owned:
+Without it nothing of `cluster` or `broker.replicated` is imported, and both are refused as ever. State owned:
 the one connection to the cluster. Made by `broker.node.running`; `broker.node.vhost_factory` asks it for queues.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from burrowmq.broker.product import VERSION
+from burrowmq.broker.queue.rules.quorum import REPLICAS_MAX
 from burrowmq.config.cluster import ClusterConfig
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NodeReplication:
-    """What makes quorum queues, where there is a cluster."""
+    """What makes quorum queues and streams, where there is a cluster."""
 
     def __init__(self, config: ClusterConfig, connect: Callable[[], FrontEnd] | None) -> None:
         self._config = config
@@ -68,6 +69,18 @@ class NodeReplication:
             self._connection(),
             replicas=replicas,
         )
+
+    def make_stream(
+        self, declaration: QueueDeclaration, settings: Settings, context: QueueContext
+    ) -> QueuePort:
+        """A stream queue. Raises: ValueError without a cluster."""
+        if self._connect is None:
+            raise ValueError("a stream needs cluster.urls")
+        from burrowmq.broker.replicated.stream_queue import StreamQueue  # noqa: PLC0415 - see above
+
+        wanted = settings.initial_cluster_size or self._config.replicas
+        replicas = min(wanted, REPLICAS_MAX)
+        return StreamQueue(declaration, settings, context, self._connection(), replicas=replicas)
 
     def _connection(self) -> FrontEnd:
         assert self._connect is not None, "the caller has looked"

@@ -20,6 +20,7 @@ from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.quorum import is_quorum
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.queue.rules.stream import is_stream
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.rules.parameter_rules import Component
@@ -78,6 +79,8 @@ class VhostFactory:
         def make_queue(declaration: QueueDeclaration, settings: Settings) -> QueuePort:
             if is_quorum(declaration):
                 return self._replication.make_queue(declaration, settings, context)
+            if is_stream(declaration):
+                return self._replication.make_stream(declaration, settings, context)
             return _queue_of(context, declaration, settings)
 
         replies = self._replies.setdefault(name, ReplyTargets(self._entropy))

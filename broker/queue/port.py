@@ -191,6 +191,10 @@ class QueuePort(Protocol):
 
     # -- consumers ------------------------------------------------------------------------------------------------
 
+    def attach(self, consumer: Consumer, then: Callable[[AmqpError | None], None]) -> None:
+        """See that a consumer can be served, before it is added; `then`, which adds it, is told if it cannot."""
+        ...
+
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; deliveries start at the end of this turn, after consume-ok."""
         ...

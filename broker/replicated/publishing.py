@@ -12,7 +12,7 @@ from collections.abc import Callable
 from burrowmq.broker.queue.outcome import Outcome, Rejected
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.cluster.record import pack
-from burrowmq.cluster.window import Window
+from burrowmq.cluster.window import HEADERS_MAX, Window
 from burrowmq.cluster.wire import Delivered
 from burrowmq.protocol.codec import Message
 
@@ -26,6 +26,7 @@ class Publishing:
         front_end: FrontEnd,
         stored: Callable[[int], None],
         changed: Callable[[], None],
+        make_window: Callable[[bytes, bytes, bytes], Window] = Window,
     ) -> None:
         self._front_end = front_end
         self._stored = stored
@@ -36,7 +37,9 @@ class Publishing:
         self.new_bytes = 0
         """Octets that no look has counted, as far as one can tell."""
         self._sid, inbox = front_end.subscribe(self._on_answers)
-        self.window = Window(stream.encode(), b"%b.%d" % (front_end.token, self._sid), inbox)
+        self.window = make_window(stream.encode(), b"%b.%d" % (front_end.token, self._sid), inbox)
+        self.record_max: int | None = None
+        """Octets of a record that the stream keeps at most, where it has a limit."""
 
     def publish(self, messages: list[Message], now_ms: float) -> Outcome:
         """Take a run; its ticket says when a majority has it."""
@@ -45,6 +48,8 @@ class Publishing:
             window.refused_count += len(messages)
             return Rejected(list(range(len(messages))), is_pending=False)
         window.payload_max = self._front_end.payload_max
+        if self.record_max is not None:
+            window.payload_max = min(window.payload_max, self.record_max + HEADERS_MAX)
         payloads = [pack(message) for message in messages]
         self.new_bytes += sum(map(len, payloads))
         ticket = window.add(payloads, now_ms)

@@ -304,6 +304,10 @@ class ReplicatedQueue(Figures):
         else:
             get(None)
 
+    def attach(self, consumer: Consumer, then: Callable[[AmqpError | None], None]) -> None:
+        """It is served as soon as the cluster answers, whenever that is."""
+        then(None)
+
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; messages are pulled from the end of this turn on."""
         self.consumers.add(consumer)

@@ -65,10 +65,10 @@ class Asking(Protocol):
         ...
 
 
-def stream_name(vhost: str, queue: str) -> str:
+def stream_name(vhost: str, queue: str, kind: str = "Q") -> str:
     """A name without dots or spaces for any two names."""
     names = f"{len(vhost)} {vhost}{queue}".encode("utf-8", "surrogateescape")
-    return f"Q_{blake2b(names, digest_size=_NAME_OCTETS).hexdigest()}"
+    return f"{kind}_{blake2b(names, digest_size=_NAME_OCTETS).hexdigest()}"
 
 
 def stream_settings(
@@ -182,7 +182,10 @@ class QueueStream:
     def _on_consumer(self, found: Document | Refusal) -> None:
         if isinstance(found, Refusal):
             self._on_failed(found)
-            return
+        else:
+            self._on_there()
+
+    def _on_there(self) -> None:
         self._open_count -= 1
         self.is_ready = self._is_ours = True
         self._changed()
@@ -222,9 +225,10 @@ class QueueStream:
         if not self._open_count and not self._is_over:
             self._open_count += 1
             waiting, self._waiting = self._waiting, []
-            self._asking.ask(
-                api.stream_state(self.name), lambda found: self._on_state(found, waiting)
-            )
+            self._asking.ask(self._look_request(), lambda found: self._on_state(found, waiting))
+
+    def _look_request(self) -> Request:
+        return api.stream_state(self.name)
 
     def _on_state(self, stream: Document | Refusal, waiting: list[Waiting]) -> None:
         if isinstance(stream, Refusal):
@@ -233,7 +237,9 @@ class QueueStream:
             self._on_looked(stream, waiting)
             return
         self.placement = Placement(*api.members_of(stream))
+        self._measure(stream, waiting)
 
+    def _measure(self, stream: Document, waiting: list[Waiting]) -> None:
         def on_consumer(consumer: Document | Refusal) -> None:
             if isinstance(consumer, Refusal):
                 self._on_looked(consumer, waiting)

@@ -138,11 +138,11 @@ def default_queue_type(value: object, *, has_cluster: bool) -> str:
     """A vhost's default queue type; "" for none.
 
     Raises: RefusedValue for the types that are not there, as RabbitMQ does for those that it does not know: quorum
-    queues are where a cluster is.
+    queues and streams are where a cluster is.
     """
     if value in (None, "", "undefined"):
         return ""
-    if value == "classic" or (value == "quorum" and has_cluster):
+    if value == "classic" or (value in ("quorum", "stream") and has_cluster):
         return str(value)
     raise RefusedValue(f"Unsupported default queue type '{value}'")
 

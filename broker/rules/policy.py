@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 PolicyValue = str | int | float | bool
 ApplyTo = Literal["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"]
-PolicyKind = Literal["queue", "quorum", "exchange"]
-"""What a policy is asked about: a classic queue, a quorum queue, an exchange."""
+PolicyKind = Literal["queue", "quorum", "stream", "exchange"]
+"""What a policy is asked about: a classic queue, a quorum queue, a stream, an exchange."""
 
 FOREIGN_TO_CLASSIC = frozenset(
     {
@@ -55,6 +55,30 @@ FOREIGN_TO_QUORUM = frozenset(
         "initial-cluster-size",
     }
 )
+FOREIGN_TO_STREAMS = frozenset(
+    {
+        "expires",
+        "message-ttl",
+        "dead-letter-exchange",
+        "dead-letter-routing-key",
+        "dead-letter-strategy",
+        "max-length",
+        "max-in-memory-length",
+        "max-in-memory-bytes",
+        "max-priority",
+        "overflow",
+        "queue-mode",
+        "single-active-consumer",
+        "delivery-limit",
+        "ha-mode",
+        "ha-params",
+        "ha-sync-mode",
+        "ha-promote-on-shutdown",
+        "ha-promote-on-failure",
+        "queue-master-locator",
+        "target-group-size",
+    }
+)
 # When both kinds of policy have one of these keys, the lower value holds; for other keys the operator's does.
 LOWER_HOLDS = frozenset(
     {
@@ -70,11 +94,13 @@ LOWER_HOLDS = frozenset(
 _APPLIES: dict[PolicyKind, frozenset[str]] = {
     "queue": frozenset({"all", "queues", "classic_queues"}),
     "quorum": frozenset({"all", "queues", "quorum_queues"}),
+    "stream": frozenset({"all", "queues", "streams"}),
     "exchange": frozenset({"all", "exchanges"}),
 }
 _FOREIGN: dict[PolicyKind, frozenset[str]] = {
     "queue": FOREIGN_TO_CLASSIC,
     "quorum": FOREIGN_TO_QUORUM,
+    "stream": FOREIGN_TO_STREAMS,
     "exchange": frozenset(),
 }
 

@@ -38,6 +38,12 @@ from burrowmq.broker.queue.rules.quorum import (
     policy_kind,
     validate_quorum,
 )
+from burrowmq.broker.queue.rules.stream import (
+    STREAM,
+    check_equivalent_stream,
+    is_stream,
+    validate_stream,
+)
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
@@ -78,6 +84,7 @@ if TYPE_CHECKING:
 # Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
+_EQUIVALENCE = {QUORUM: check_equivalent_quorum, STREAM: check_equivalent_stream}
 REPLY_PREFIX = b"amq.rabbitmq.reply-to."
 
 
@@ -88,7 +95,7 @@ class VhostOptions:
     default_queue_version: int = 2
     default_queue_type: str = ""
     has_cluster: bool = False
-    """Whether there may be quorum queues."""
+    """Whether there may be quorum queues and streams."""
 
 
 class Vhost:
@@ -331,7 +338,7 @@ class Vhost:
         former = self.former_arguments.get(queue.name)
         if former is not None and queue_settings.are_equivalent(former, declaration.arguments):
             return
-        check = check_equivalent_quorum if queue.kind == QUORUM else queue_settings.check_equivalent
+        check = _EQUIVALENCE.get(queue.kind, queue_settings.check_equivalent)
         check(queue.arguments, declaration.arguments, queue.name, self.name)
 
     def create_queue(self, declaration: QueueDeclaration) -> QueuePort:
@@ -342,6 +349,8 @@ class Vhost:
         name = declaration.name
         if self.options.has_cluster and is_quorum(declaration):
             validate_quorum(declaration, self.name)
+        elif self.options.has_cluster and is_stream(declaration):
+            validate_stream(declaration, self.name)
         else:
             queue_settings.validate(declaration.arguments, name, self.name)
         limit = self.limits.get("max-queues", -1)

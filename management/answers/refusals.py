@@ -31,4 +31,6 @@ def refusal_of(error: Exception) -> ApiError | None:
         return ApiError(404, "not_found", text)
     if error.reply_code == 403:
         return ApiError(401, "not_authorised", text)
+    if error.reply_code == 540:  # RabbitMQ asks over a channel, and tells what closed it
+        text = f"540 {error.reply_text}"
     return bad_request(text)

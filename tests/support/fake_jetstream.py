@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from burrowmq.cluster.wire import Delivered, Greeting, decode_headers, encode_headers
+from tests.support.fake_readers import Retained
 
 _NOBODY = b"NATS/1.0 503\r\n\r\n"
 """Where nobody listens."""
@@ -92,9 +93,15 @@ class Stream:
         self.pin = ""
         self.pin_until_ms = 0
         self.pull_ids: dict[tuple[FakeLink, bytes], str | None] = {}  # None for those of no group
+        self.retained = Retained()
+        """What is in it if its oldest go, and who reads them."""
+
+    @property
+    def is_retained(self) -> bool:
+        return bool(self.config["discard"] == "old")
 
     def state(self) -> dict[str, int]:
-        held = self.messages | self.kept
+        held = self.messages | self.kept | self.retained.held
         return {
             "messages": len(held),
             "bytes": sum(map(len, held.values())),
@@ -147,7 +154,7 @@ class FakeJetStream:
         """Who keeps each stream."""
         self.wall_ms: Callable[[], int] = lambda: 0
         self._out: list[tuple[FakeLink, Delivered]] = []
-        self._batches: dict[str, list[bytes]] = {}
+        self._batches: dict[str, list[tuple[str, bytes]]] = {}
         self._pin_count = 0
 
     def link(self, _servers: Any, owner: Any, **_options: Any) -> FakeLink:
@@ -160,11 +167,17 @@ class FakeJetStream:
         self._out = [each for each in self._out if each[0] is not link]
         for stream in self.streams.values():
             stream.pulls = deque(pull for pull in stream.pulls if pull[0] is not link)
+            for reader in stream.retained.readers.values():
+                reader.pulls = deque(pull for pull in reader.pulls if pull[0] is not link)
 
     def run(self) -> bool:
         """Say what there is to say; whether there was anything."""
-        for stream in self.streams.values():
-            self._serve(stream)
+        for name, stream in self.streams.items():
+            if stream.is_retained:
+                stream.retained.let_go(stream.config, self.wall_ms())
+                self._out += stream.retained.serve(name)
+            else:
+                self._serve(stream)
         out, self._out = self._out, []
         for link in self.links:
             mine = [delivered for to, delivered in out if to is link]
@@ -201,7 +214,11 @@ class FakeJetStream:
         elif subject.startswith("$JS.ACK."):
             self._settled(self.streams.get(words[2]), int(words[5]), body)
         elif subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
-            self._pulled(link, words[5], reply, json.loads(body))
+            stream = self.streams.get(words[5])
+            if stream is not None and stream.is_retained:
+                self._read_ahead(stream, words[6], link, reply, json.loads(body)["batch"])
+            else:
+                self._pulled(link, words[5], reply, json.loads(body))
         elif subject.startswith("$JS.API.DIRECT.GET."):
             self._read(link, words[4], reply, json.loads(body)["seq"])
         elif subject.startswith("$JS.API."):
@@ -219,21 +236,29 @@ class FakeJetStream:
                 self._answer(link, reply, {"error": error})
             return
         batch = self._batches.setdefault(batch_id, [])
-        batch.append(body)
+        batch.append((subject, body))
         if "Nats-Batch-Id" in values and "Nats-Batch-Commit" not in values:
             return
-        payloads = list(batch)
+        published = list(batch)
         batch.clear()
-        stream = self.streams.get(subject)
+        stream = self.streams.get(subject) or self.streams.get(subject.partition(".")[0])
         if stream is None:
             self._say(link, reply, b"", _NOBODY, b"")
             return
+        if stream.is_retained:
+            for each, payload in published:
+                stream.last += 1
+                stream.retained.held[stream.last] = payload
+                stream.retained.subjects[stream.last] = each
+                stream.retained.stored_ms[stream.last] = self.wall_ms()
+            self._answer(link, reply, {"seq": stream.last})
+            return
         most = stream.config["max_msgs"]
-        if 0 <= most < len(stream.messages) + len(stream.kept) + len(payloads):
+        if 0 <= most < len(stream.messages) + len(stream.kept) + len(published):
             error = {"code": 400, "err_code": 10077, "description": "maximum messages exceeded"}
             self._answer(link, reply, {"error": error})
             return
-        for payload in payloads:
+        for _, payload in published:
             stream.last += 1
             stream.messages[stream.last] = payload
             stream.stored_ms[stream.last] = self.wall_ms()
@@ -250,6 +275,13 @@ class FakeJetStream:
             case [_, "INFO", *_] if self.is_leaderless:
                 text = "JetStream system temporarily unavailable"
                 return {"error": {"code": 503, "err_code": 10008, "description": text}}
+            case ["STREAM", "UPDATE", name]:
+                self.streams[name].config = json.loads(body)
+            case ["CONSUMER", "CREATE", name, _] if self.streams[name].is_retained:
+                config = json.loads(body)["config"]
+                return self.streams[name].retained.make_reader(config, self.streams[name].last)
+            case ["CONSUMER", "DELETE", name, reader] if self.streams[name].is_retained:
+                self.streams[name].retained.readers.pop(reader, None)
             case ["CONSUMER", "CREATE", name, _]:
                 self.streams[name].has_consumer = True
                 config = json.loads(body)["config"]
@@ -258,7 +290,9 @@ class FakeJetStream:
                 self.streams[name].pin = ""
             case ["STREAM", "INFO", name]:
                 self.look_count += 1
-                return {"state": self.streams[name].state(), "cluster": self.cluster}
+                found = self.streams[name]
+                state = found.state() | ({"subjects": found.retained.counts()} if body else {})
+                return {"state": state, "cluster": self.cluster, "config": found.config}
             case ["CONSUMER", "INFO", name, _]:
                 return self.streams[name].consumer_state()
             case ["STREAM", "PURGE", name]:
@@ -310,6 +344,15 @@ class FakeJetStream:
             if stream.pulls and stream.pulls[-1][1] == reply:
                 stream.pulls.pop()
                 self._say(link, reply, b"", b"NATS/1.0 404 No Messages\r\n\r\n", b"")
+
+    def _read_ahead(
+        self, stream: Stream, name: str, link: FakeLink, reply: bytes, count: int
+    ) -> None:
+        reader = stream.retained.readers.get(name)
+        if reader is None:
+            self._say(link, reply, b"", _NOBODY, b"")
+        else:
+            reader.pulls.append([link, reply, count])
 
     def _is_allowed(
         self, stream: Stream, link: FakeLink, reply: bytes, wish: dict[str, Any]

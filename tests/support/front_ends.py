@@ -19,6 +19,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.patience import patient
 
 QUORUM = {"x-queue-type": "quorum"}
+STREAM = {"x-queue-type": "stream"}
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 

@@ -9,14 +9,17 @@ Source: rabbit_channel; AMQP 0-9-1 basic class; RabbitMQ's extensions.
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker.channel.channel import Channel, Subscription
+from burrowmq.broker.channel.methods.topology import wait_for
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.channel.unacked import Piece, UnknownTag
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.port import QueuePort
+from burrowmq.broker.queue.rules.stream import STREAM, check_consume
 from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.words.resource import describe
@@ -25,6 +28,7 @@ from burrowmq.protocol.codec import AckRun
 from burrowmq.protocol.constants import METHOD_ACK
 from burrowmq.protocol.errors import (
     AccessRefused,
+    AmqpError,
     MethodNotImplemented,
     NotAllowed,
     NotFound,
@@ -116,28 +120,49 @@ def consume(channel: Channel, method: Any) -> None:
     queue = named_queue(channel, method.queue)
     if tag in channel.consumers or _is_reply_tag(channel, tag):
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    consumer = _consumer(channel, queue, method, tag)
+
+    def on_attached(error: AmqpError | None) -> None:
+        if error is not None:
+            raise error
+        channel.consumers[tag] = Subscription(consumer, queue)
+        if not method.nowait:
+            channel.reply(Basic.ConsumeOk(consumer_tag=tag))
+        queue.add_consumer(consumer)
+
+    wait_for(channel, method, functools.partial(queue.attach, consumer), on_attached)
+
+
+def _consumer(channel: Channel, queue: QueuePort, method: Any, tag: str) -> Consumer:
     arguments = method.arguments or {}
-    priority = _consumer_priority(queue, channel.vhost.name, arguments)
     where = describe("queue", queue.name, channel.vhost.name)
-    if channel.prefetch.shared and queue.kind == "quorum":
-        raise MethodNotImplemented(f"{where} does not support global qos")
+    is_exclusive, priority = method.exclusive, 0
+    if queue.kind == STREAM:
+        check_consume(
+            arguments,
+            where,
+            prefetch_count=channel.prefetch.for_each,
+            no_ack=method.no_ack,
+            is_global=channel.prefetch.shared > 0,
+        )
+        is_exclusive = False  # RabbitMQ does not look at it either: each has all messages
+    else:
+        priority = _consumer_priority(queue, channel.vhost.name, arguments)
+        if channel.prefetch.shared and queue.kind == "quorum":
+            raise MethodNotImplemented(f"{where} does not support global qos")
     if queue.consumers.exclusive is not None or (
-        method.exclusive and (queue.consumer_count or queue.settings.single_active_consumer)
+        is_exclusive and (queue.consumer_count or queue.settings.single_active_consumer)
     ):
         raise AccessRefused(f"{where} in exclusive use")
-    consumer = Consumer(
+    return Consumer(
         tag,
         channel,
         no_ack=method.no_ack,
-        exclusive=method.exclusive,
+        exclusive=is_exclusive,
         prefetch_count=channel.prefetch.for_each,
         priority=priority,
         arguments=arguments,
     )
-    channel.consumers[tag] = Subscription(consumer, queue)
-    if not method.nowait:
-        channel.reply(Basic.ConsumeOk(consumer_tag=tag))
-    queue.add_consumer(consumer)
 
 
 def _server_tag(channel: Channel) -> str:

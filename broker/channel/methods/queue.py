@@ -29,6 +29,7 @@ from burrowmq.broker.queue.rules.settings import (
     dead_letter_exchange,
     with_default_type,
 )
+from burrowmq.broker.queue.rules.stream import STREAM
 from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.broker.words.resource import describe, not_found
 from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
@@ -63,9 +64,10 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
         is_replicable=method.durable and not (method.exclusive or method.auto_delete),
     )
     if not name:
-        if vhost.options.has_cluster and arguments.get("x-queue-type") == QUORUM:
+        kind = arguments.get("x-queue-type")
+        if vhost.options.has_cluster and kind in (QUORUM, STREAM):
             raise PreconditionFailed(
-                "Cannot declare a server-named queue for type rabbit_quorum_queue"
+                f"Cannot declare a server-named queue for type rabbit_{kind}_queue"
             )
         token = base64.urlsafe_b64encode(session.entropy.token(GENERATED_BYTES))
         name = GENERATED_PREFIX + token.rstrip(b"=").decode("ascii")

@@ -61,7 +61,10 @@ def is_quorum(declaration: QueueDeclaration) -> bool:
 
 def policy_kind(arguments: FieldTable) -> PolicyKind:
     """As what policies know a queue of these arguments."""
-    return "quorum" if arguments.get("x-queue-type") == QUORUM else "queue"
+    kind = arguments.get("x-queue-type")
+    if kind == QUORUM:
+        return "quorum"
+    return "stream" if kind == "stream" else "queue"
 
 
 def validate_quorum(declaration: QueueDeclaration, vhost: str) -> None:
@@ -70,13 +73,18 @@ def validate_quorum(declaration: QueueDeclaration, vhost: str) -> None:
     where = describe("queue", declaration.name, vhost)
     known = {key: value for key, value in arguments.items() if key in QUORUM_KEYS}
     check_arguments({key: known[key] for key in known if key != "x-queue-type"}, where)
-    for key, wrong in _wrong(known):
+    for key, wrong in known_wrong(known):
         raise PreconditionFailed(f"invalid arg '{key}' for {where}: {wrong}")
     for key in _FOREIGN:
         if key in arguments:
             raise PreconditionFailed(
                 f"invalid arg '{key}' for {where} of queue type rabbit_quorum_queue"
             )
+    check_properties(declaration, where)
+
+
+def check_properties(declaration: QueueDeclaration, where: str) -> None:
+    """Refuse a queue that does not last, where its type is there for what does. Raises: PreconditionFailed."""
     for name, is_wrong in (
         ("auto-delete", declaration.auto_delete),
         ("exclusive-owner", declaration.owner is not None),
@@ -86,9 +94,14 @@ def validate_quorum(declaration: QueueDeclaration, vhost: str) -> None:
             raise PreconditionFailed(f"invalid property '{name}' for {where}")
 
 
-def _wrong(known: FieldTable) -> list[tuple[str, str]]:
-    """(key, what is wrong with it), of what only a quorum queue knows."""
-    numbers = ("x-max-in-memory-length", "x-max-in-memory-bytes", "x-delivery-limit")
+def known_wrong(known: FieldTable) -> list[tuple[str, str]]:
+    """(key, what is wrong with it), of what classic queues do not know."""
+    numbers = (
+        "x-max-in-memory-length",
+        "x-max-in-memory-bytes",
+        "x-delivery-limit",
+        "x-stream-max-segment-size-bytes",
+    )
     found = {key: not_negative(known[key], known) for key in numbers if key in known}
     for key, words, said in (
         ("x-dead-letter-strategy", _STRATEGIES, "invalid_dlx_strategy"),
@@ -96,12 +109,15 @@ def _wrong(known: FieldTable) -> list[tuple[str, str]]:
     ):
         if key in known:
             found[key] = _one_of(known[key], words, said)
-    key = "x-quorum-initial-group-size"
-    if key in known:
-        size = known[key]
+    for key in ("x-quorum-initial-group-size", "x-initial-cluster-size"):
+        size = known.get(key, 1)
         found[key] = not_negative(size, known)
-        if found[key] is None and isinstance(size, int) and not 1 <= size <= REPLICAS_MAX:
-            found[key] = "{value_zero,0}" if not size else f"{{value_out_of_range,{size}}}"
+        if found[key] is not None or not isinstance(size, int):
+            continue
+        if not size:
+            found[key] = "{value_zero,0}"
+        elif size > REPLICAS_MAX and key != "x-initial-cluster-size":
+            found[key] = f"{{value_out_of_range,{size}}}"
     return [(key, wrong) for key, wrong in found.items() if wrong is not None]
 
 

@@ -38,6 +38,14 @@ OVERFLOWS: Final[tuple[Overflow, ...]] = ("drop-head", "reject-publish", "reject
 QUEUE_VERSIONS: Final = (1, 2)
 """Of a queue's files: 1 embeds small messages in its index, 2 has a store of its own for them."""
 QUEUE_MODES: Final[tuple[QueueMode, ...]] = ("default", "lazy")
+AGE_UNITS_S: Final = {
+    "Y": 365 * 86_400,
+    "M": 30 * 86_400,
+    "D": 86_400,
+    "h": 3_600,
+    "m": 60,
+    "s": 1,
+}
 FOREIGN_KEYS: Final = (
     "x-max-age",
     "x-stream-max-segment-size-bytes",
@@ -85,6 +93,10 @@ class Settings:
     delivery_limit: int | None = None
     is_at_least_once: bool = False
     """Whether dead letters are to be stored before their originals go; both of quorum queues only."""
+    max_age_ms: int | None = None
+    """What is older goes from a stream."""
+    initial_cluster_size: int | None = None
+    """Servers that are to keep a new stream."""
 
     @property
     def is_limited(self) -> bool:
@@ -269,6 +281,8 @@ def compute(
 ) -> Settings:
     """What is in force, of validated arguments and the effective policy definition."""
     is_quorum = arguments.get("x-queue-type") == "quorum"
+    if arguments.get("x-queue-type") == "stream":
+        return _of_stream(arguments, policy)
     overflow = _text(arguments, policy, "overflow")
     expires_ms = _lower(arguments, policy, "expires")
     if is_quorum:  # RabbitMQ: of a quorum queue's, the policy's word holds for these two
@@ -296,6 +310,29 @@ def compute(
         delivery_limit=_lower(arguments, policy, "delivery-limit"),
         is_at_least_once=_text(arguments, policy, "dead-letter-strategy") == "at-least-once",
     )
+
+
+def _of_stream(arguments: FieldTable, policy: Mapping[str, PolicyValue]) -> Settings:
+    """RabbitMQ: of a stream's, the policy's word holds for all."""
+
+    def word(key: str) -> FieldValue | PolicyValue | None:
+        return policy.get(key, arguments.get("x-" + key))
+
+    size, age, servers = map(word, ("max-length-bytes", "max-age", "initial-cluster-size"))
+    return Settings(
+        max_length_bytes=int(size) if isinstance(size, int) else None,
+        max_age_ms=age_ms(age) if isinstance(age, str) else None,
+        initial_cluster_size=int(servers) if isinstance(servers, int) else None,
+        consumer_timeout_ms=_lower(arguments, policy, "consumer-timeout"),
+    )
+
+
+def age_ms(text: str) -> int | None:
+    """An age as RabbitMQ writes it, `7D` or `30m`, in milliseconds; None for what is none."""
+    number, unit = text[:-1], text[-1:]
+    if not (number.isascii() and number.isdecimal()) or unit not in AGE_UNITS_S:
+        return None
+    return int(number) * AGE_UNITS_S[unit] * 1000 or None
 
 
 def _version(wanted: FieldValue | PolicyValue, default: int) -> int:

@@ -90,6 +90,31 @@ def test_rewrite_keeps_the_body_frames() -> None:
     assert properties.rewrite(message, known).address == message.address
 
 
+@pytest.mark.parametrize(
+    "sent_with",
+    [
+        Properties(),
+        Properties(delivery_mode=2, expiration="5"),
+        Properties(content_type="a/b", content_encoding="", headers={"k": Long(3)}, app_id="me"),
+        Properties(content_encoding="c", headers={}),
+        Properties(headers={"x-offset": "old", "k": "v"}),
+        Properties(app_id="x \x08x-offset y"),
+    ],
+)
+@pytest.mark.parametrize("text", [b"", b"hello", b"x" * 300_000])
+def test_one_header_more_is_as_if_the_properties_had_been_built_with_it(
+    sent_with: Properties, text: bytes
+) -> None:
+    sent = properties.build(b"\0\1q", sent_with, text)
+    found = properties.with_header(sent, "x-offset", Long(7))
+    expected = properties.decode(sent.raw)
+    expected.headers = {**(expected.headers or {}), "x-offset": Long(7)}
+    same = properties.rewrite(sent, expected)
+    assert (found.raw, found.frame_max) == (same.raw, same.frame_max)
+    assert (found.address, found.size, found.flags) == (sent.address, sent.size, same.flags)
+    assert found.handle == -1
+
+
 def test_foreign_octets_in_strings_survive() -> None:
     message = properties.build(b"\x00\x01q", Properties(message_id="\udcff\udcfe"), b"")
     assert b"\x02\xff\xfe" in message.raw

@@ -191,6 +191,7 @@ def test_limits_of_users_are_refused_without_a_head_line() -> None:
         ("undefined", True, ""),
         ("classic", False, "classic"),
         ("quorum", True, "quorum"),
+        ("stream", True, "stream"),
     ],
 )
 def test_a_default_queue_type_is_one_that_is_there(
@@ -200,7 +201,7 @@ def test_a_default_queue_type_is_one_that_is_there(
 
 
 @pytest.mark.parametrize(
-    ("value", "has_cluster"), [("quorum", False), ("stream", True), ("x", True), (3, True)]
+    ("value", "has_cluster"), [("quorum", False), ("stream", False), ("x", True), (3, True)]
 )
 def test_a_default_queue_type_that_is_not_there_is_refused(
     value: object, has_cluster: bool

@@ -69,3 +69,29 @@ def test_its_end_by_name_says_how_many_were_in_it(cluster: ServedCluster) -> Non
     deleted = cluster.served.ctl("delete_queue", "q")
     assert "2 ready messages" in deleted.out
     assert not cluster.world.streams
+
+
+def test_a_stream_says_what_it_cannot_do_as_over_amqp(cluster: ServedCluster) -> None:
+    arguments = {"x-queue-type": "stream", "x-max-age": "1D"}
+    api = cluster.served.api
+    assert api("PUT", PATH, {"durable": True, "arguments": arguments}).status == 201
+    fill(cluster, "one", "two")
+    row = api("GET", PATH).body
+    assert (row["type"], row["messages"], row["messages_unacknowledged"]) == ("stream", 2, 0)
+    assert row["members"] == ["n1", "n2", "n3"]
+    asked = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
+    for refused, what in (
+        (api("POST", f"{PATH}/get", asked), "basic.get"),
+        (api("DELETE", f"{PATH}/contents"), "queue.purge"),
+    ):
+        assert (refused.status, refused.body["error"]) == (400, "bad_request")
+        assert refused.body["reason"] == (
+            f"540 NOT_IMPLEMENTED - {what} not supported by stream queues queue 'q' in vhost '/'"
+        )
+    refused = api("PUT", "/api/queues/%2F/r", {"durable": False, "arguments": arguments})
+    assert (refused.status, refused.body["reason"]) == (
+        400,
+        "invalid property 'non-durable' for queue 'r' in vhost '/'",
+    )
+    assert api("DELETE", PATH).status == 204
+    assert not cluster.world.streams
