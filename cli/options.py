@@ -33,7 +33,7 @@ OWN = {
     "user": True, "format": True, "skip-if-unchanged": False,
     "implicitly-enabled": False, "all": False, "queue-pattern": True, "used": False, "force": False,
     "management": True, "queues": True, "rate": True, "keep": False, "no-publishers": False, "check": True,
-    "stop": False, "ttl-from-timestamp": False,
+    "stop": False, "ttl-from-timestamp": False, "client-port": True, "route-port": True, "store": True,
 }  # fmt: skip
 VALUED = {**OWN, **GLOBAL}
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from burrowmq.cli.registry import COMMANDS
 
-OWN = frozenset({"backup", "completion", "import_from", "install_names", "migrate_queues", "scrub"})
+OWN = frozenset(
+    {
+        "backup",
+        "cluster_config",
+        "completion",
+        "import_from",
+        "install_names",
+        "migrate_queues",
+        "scrub",
+    }
+)
 """Not RabbitMQ's; rabbitmqctl has them too."""
 
 _CTL_AND_DIAGNOSTICS = """

@@ -73,6 +73,7 @@ WITHOUT_APP = frozenset(
         "autocomplete",
         "completion",
         "install_names",
+        "cluster_config",
         "list",
         "enable",
         "disable",
@@ -353,6 +354,11 @@ COMMANDS: dict[str, Command] = {
                           "Prints a script that completes commands and options in a shell", 1, 1),
     "install_names": Command("names", "install_names", "[--force] <directory>",
                              "Makes the commands available by RabbitMQ's names, in a directory", 1, 1, ("force",)),
+    "cluster_config": Command("cluster_config", "cluster_config", "[--force] [--client-port <port>]"
+                              " [--route-port <port>] [--store <directory>] [--user <name>]"
+                              " <directory> [<name>=]<host> [...]",
+                              "Writes configuration files for nats-servers that keep quorum queues", 2, MANY,
+                              ("force", "client-port", "route-port", "store", "user")),
     "help": Command("help", "help_command", "[<command>]", "Displays usage information", 0, 1, ("list-commands",)),
     "version": Command("help", "version", "", "Displays the version of this tool"),
     "autocomplete": Command("help", "autocomplete", "[<prefix>]", "Lists commands that begin with a prefix", 0, 1),
