@@ -5,10 +5,12 @@ used up, so that the next messages are on their way while these are handled. A r
 status that says what is left of it (it expired, the leader changed), by silence (heartbeats stay away), or with the
 link.
 
-`Acks` collects acknowledgements. They have no answer: one that is lost means that the message comes again. Those that
-wait when a link breaks go by the next one, since the consumer is the same.
+`Acks` collects acknowledgements, and sends again those of which no answer says that a majority has them: one that is
+lost means that the message comes again. Those that wait when a link breaks go by the next one, since the consumer is
+the same.
 
-State owned: open requests; acknowledgements that wait. Called by who holds the link, as `cluster.window` is.
+State owned: open requests; acknowledgements that wait for their time or for their answer. Called by who holds the link,
+as `cluster.window` is.
 """
 
 from __future__ import annotations
@@ -27,6 +29,13 @@ _LATER_MS = 100.0
 
 _SECOND_MS = 1_000.0
 """Or so long, if another client is the pinned one, as far as is known: that one is to be it again."""
+_ANSWER_MS = 1_500.0
+_ANSWER_MOST_MS = 4_000.0
+"""Acknowledgements are waited for so long, then twice as long, at most so long; then they are sent again."""
+_NOBODY_MS = 300.0
+"""Or after so long, when nobody has heard them."""
+_GIVE_UP_MS = 60_000.0
+"""After that they are none that anybody knows."""
 _SILENCES = 2.5
 """So many times the heartbeats' interval without a word, and the requests count as lost."""
 
@@ -163,37 +172,123 @@ class Pulls:
         self._open.clear()
 
 
+class _Batch:
+    """Acknowledgements that go together."""
+
+    __slots__ = ("_looked_count", "_sequences", "began_ms", "due_ms", "replies", "wait_ms")
+
+    def __init__(self, replies: list[bytes], now_ms: float) -> None:
+        self.replies = replies
+        self.began_ms = now_ms
+        self.due_ms = now_ms
+        self.wait_ms = _ANSWER_MS
+        self._sequences: set[int] = set()
+        self._looked_count = 0
+
+    def has(self, sequence: int) -> bool:
+        """Whether one of them is this message's. Looks at them only when it is asked."""
+        for reply in self.replies[self._looked_count :]:
+            place = api.place_of(reply)
+            if place is not None:
+                self._sequences.add(place.sequence)
+        self._looked_count = len(self.replies)
+        return sequence in self._sequences
+
+
 class Acks:
-    """Acknowledgements that wait: for `collect_count` of them, or for `collect_ms`."""
+    """Acknowledgements that wait: for `collect_count` of them, or for `collect_ms`.
+
+    Where there is an `inbox` the last of those that go together asks for an answer, which comes when a majority has it;
+    without one all are sent again, since whoever leads the consumer may have died with them. Each may be said any
+    number of times.
+    """
 
     def __init__(self, collect_count: int = 256, collect_ms: float = 20.0) -> None:
         self._collect_count = collect_count
         self._collect_ms = collect_ms
-        self._replies: list[bytes] = []
-        self._since_ms = 0.0
+        self._waiting = _Batch([], 0.0)
+        self._sent: dict[int, _Batch] = {}
+        self._number = 0
+        self.inbox = b""
+        """Below it answers come; b"" for none."""
 
     def add(self, replies: list[bytes], now_ms: float) -> None:
         """These deliveries, by their reply subjects, are done with."""
-        if not self._replies:
-            self._since_ms = now_ms
-        self._replies += replies
+        if not self._waiting.replies:
+            self._waiting.began_ms = now_ms
+        self._waiting.replies += replies
 
     @property
     def count(self) -> int:
         """Acknowledgements that wait."""
-        return len(self._replies)
+        return len(self._waiting.replies)
+
+    def has(self, sequence: int) -> bool:
+        """Whether a message is acknowledged, and the server may not know it."""
+        return any(batch.has(sequence) for batch in (self._waiting, *self._sent.values()))
 
     def due_ms(self) -> float | None:
         """When `poll` has something to send; None for never."""
-        if not self._replies:
-            return None
-        is_enough = len(self._replies) >= self._collect_count
-        return self._since_ms if is_enough else self._since_ms + self._collect_ms
+        dues = [batch.due_ms for batch in self._sent.values()]
+        if self._waiting.replies:
+            is_enough = len(self._waiting.replies) >= self._collect_count
+            dues.append(self._waiting.began_ms + (0.0 if is_enough else self._collect_ms))
+        return min(dues, default=None)
 
     def poll(self, now_ms: float) -> bytes:
         """What is to be sent now; b"" for nothing."""
         due_ms = self.due_ms()
         if due_ms is None or now_ms < due_ms:
             return b""
-        replies, self._replies = self._replies, []
-        return b"".join([b"PUB %b 0\r\n\r\n" % reply for reply in replies])
+        parts = [self._again(number, now_ms) for number in list(self._sent)]
+        waiting = self._waiting
+        if waiting.replies and now_ms >= waiting.began_ms + (
+            0.0 if len(waiting.replies) >= self._collect_count else self._collect_ms
+        ):
+            self._waiting = _Batch([], now_ms)
+            self._number += 1
+            if self.inbox:
+                self._sent[self._number] = waiting
+            parts.append(self._encoded(self._number, waiting, now_ms))
+        return b"".join(parts)
+
+    def _again(self, number: int, now_ms: float) -> bytes:
+        batch = self._sent[number]
+        if now_ms < batch.due_ms:
+            return b""
+        if now_ms >= batch.began_ms + _GIVE_UP_MS:
+            del self._sent[number]  # there is no such consumer any more
+            return b""
+        batch.wait_ms = min(2 * batch.wait_ms, _ANSWER_MOST_MS)
+        return self._encoded(number, batch, now_ms)
+
+    def _encoded(self, number: int, batch: _Batch, now_ms: float) -> bytes:
+        batch.due_ms = now_ms + batch.wait_ms
+        if not self.inbox:
+            return b"".join([b"PUB %b 0\r\n\r\n" % reply for reply in batch.replies])
+        *others, last = batch.replies
+        parts = [b"PUB %b 0\r\n\r\n" % reply for reply in others]
+        parts.append(b"PUB %b %b.%d 0\r\n\r\n" % (last, self.inbox, number))
+        return b"".join(parts)
+
+    def answered(self, delivered: Delivered, now_ms: float) -> None:
+        """An answer has come: a majority has them, or nobody has heard of them."""
+        number = delivered.subject[len(self.inbox) + 1 :]
+        batch = self._sent.get(int(number)) if number.isdigit() else None
+        if batch is None:
+            return
+        if delivered.headers:  # a status: nobody leads the consumer
+            batch.due_ms = now_ms + _NOBODY_MS
+            batch.wait_ms = _ANSWER_MS
+        else:
+            del self._sent[int(number)]
+
+    def lost(self) -> None:
+        """The link broke: what is not answered goes by the next one."""
+        for batch in self._sent.values():
+            batch.due_ms = 0.0
+
+    def forget(self) -> None:
+        """The consumer is another one: none of these messages are its own."""
+        self._waiting = _Batch([], 0.0)
+        self._sent.clear()

@@ -75,6 +75,7 @@ class Intake:
         self._on_gone = on_gone
         self._on_unreadable = on_unreadable
         self._acks = Acks()
+        self._acks_sid = 0  # from the first one on
         self._pulls: Pulls | None = None  # while somebody consumes
         self._pulls_sid = 0
         self._pin = pin
@@ -117,7 +118,15 @@ class Intake:
 
     def acknowledge(self, replies: list[bytes], now_ms: float) -> None:
         """These deliveries are done with."""
+        if not self._acks_sid:
+            self._acks_sid, self._acks.inbox = self._front_end.subscribe(self._on_answered)
         self._acks.add(replies, now_ms)
+
+    def _on_answered(self, deliveries: list[Delivered]) -> None:
+        now_ms = self._front_end.now_ms()
+        for delivered in deliveries:
+            self._acks.answered(delivered, now_ms)
+        self._changed()
 
     # -- what comes -----------------------------------------------------------------------------------------------
 
@@ -149,6 +158,9 @@ class Intake:
         for delivered in deliveries:
             place = api.place_of(delivered.reply)
             if place is None or shelf.renew(place.sequence, delivered.reply):
+                continue
+            if place.delivery_count > 1 and self._acks.has(place.sequence):
+                self.acknowledge([delivered.reply], self._front_end.now_ms())
                 continue
             try:
                 message = unpack(delivered.payload)
@@ -294,6 +306,7 @@ class Intake:
     def lost(self) -> None:
         """The connection broke: what was asked for will not come."""
         self._is_one_asked = False
+        self._acks.lost()
         if self._pulls is not None:
             self._pulls.lost()
         if self._pin is not None:
@@ -301,7 +314,8 @@ class Intake:
 
     def end(self) -> None:
         """The queue is gone."""
-        for sid in (self._pulls_sid if self._pulls is not None else 0, self._get_sid):
+        pulls_sid = self._pulls_sid if self._pulls is not None else 0
+        for sid in (pulls_sid, self._get_sid, self._acks_sid):
             if sid:
                 self._front_end.unsubscribe(sid)
         self._pulls = None

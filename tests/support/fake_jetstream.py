@@ -146,6 +146,8 @@ class FakeJetStream:
         """They hear nothing."""
         self.is_leaderless = False
         """Streams are there, and nobody can say more of them."""
+        self.loses_acks = False
+        """Who leads consumers dies with each acknowledgement."""
         self.look_count = 0
         self.cluster: dict[str, Any] = {
             "leader": "n2",
@@ -212,7 +214,10 @@ class FakeJetStream:
                 if other is not link:
                     self._say(other, subject.encode(), b"", b"", body)
         elif subject.startswith("$JS.ACK."):
-            self._settled(self.streams.get(words[2]), int(words[5]), body)
+            if not (self.loses_acks and not body):
+                self._settled(self.streams.get(words[2]), int(words[5]), body)
+                if reply:
+                    self._say(link, reply, b"", b"", b"")
         elif subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
             stream = self.streams.get(words[5])
             if stream is not None and stream.is_retained:

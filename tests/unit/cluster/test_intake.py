@@ -187,3 +187,76 @@ def test_many_acknowledgements_go_at_once() -> None:
     acks.add([b"c"], 11.0)
     assert acks.due_ms() == 10.0
     assert acks.poll(11.0).count(b"PUB") == 3
+
+
+def answering(collect_count: int = 2) -> Acks:
+    acks = Acks(collect_count=collect_count)
+    acks.inbox = b"in.a"
+    return acks
+
+
+def answer(number: int, headers: bytes = b"") -> Delivered:
+    return Delivered(3, b"in.a.%d" % number, b"", headers, b"")
+
+
+def reply(sequence: int, count: int = 1) -> bytes:
+    return b"$JS.ACK.s.c.%d.%d.1.1.0" % (count, sequence)
+
+
+def test_acknowledgements_that_nobody_answers_are_sent_again_with_growing_pauses() -> None:
+    acks = answering()
+    acks.add([b"a", b"b"], 0.0)
+    whole = b"PUB a 0\r\n\r\nPUB b in.a.1 0\r\n\r\n"
+    assert acks.poll(0.0) == whole
+    for due_ms in (1_500.0, 4_500.0, 8_500.0):
+        assert acks.due_ms() == due_ms
+        assert acks.poll(due_ms - 1) == b""
+        assert acks.poll(due_ms) == whole
+    acks.answered(answer(1), 9_000.0)
+    acks.answered(answer(1), 9_000.0)  # of the attempt before
+    assert acks.due_ms() is None
+
+
+def test_acknowledgements_that_nobody_has_heard_are_said_again_soon() -> None:
+    acks = answering()
+    acks.add([b"a", b"b"], 0.0)
+    acks.poll(0.0)
+    acks.answered(answer(1, b"NATS/1.0 503\r\n\r\n"), 10.0)
+    assert acks.due_ms() == 310.0
+    assert acks.poll(310.0).count(b"PUB") == 2
+    assert acks.due_ms() == 3_310.0
+
+
+def test_what_is_not_answered_when_the_link_breaks_goes_by_the_next_one() -> None:
+    acks = answering()
+    acks.add([b"a", b"b"], 0.0)
+    acks.poll(0.0)
+    acks.add([b"c"], 1.0)
+    acks.lost()
+    assert acks.poll(2.0).count(b"PUB") == 2
+    assert acks.poll(21.0) == b"PUB c in.a.2 0\r\n\r\n"
+
+
+def test_it_is_known_which_messages_are_acknowledged_and_not_answered() -> None:
+    acks = answering()
+    acks.add([reply(7), reply(9)], 0.0)
+    assert [acks.has(number) for number in (7, 8, 9)] == [True, False, True]
+    acks.poll(0.0)
+    acks.add([reply(8)], 1.0)
+    assert all(acks.has(number) for number in (7, 8, 9))
+    acks.answered(answer(1), 2.0)
+    assert [acks.has(number) for number in (7, 8, 9)] == [False, True, False]
+    acks.forget()
+    assert not acks.has(8)
+    assert acks.due_ms() is None
+
+
+def test_acknowledgements_of_a_consumer_that_is_gone_end() -> None:
+    acks = answering()
+    acks.add([b"a", b"b"], 0.0)
+    acks.poll(0.0)
+    now_ms = 0.0
+    while (due_ms := acks.due_ms()) is not None:
+        now_ms = due_ms
+        acks.poll(now_ms)
+    assert now_ms >= 60_000.0

@@ -895,3 +895,53 @@ def test_a_default_type_is_that_of_what_can_be_it(bench: ClusterBench) -> None:
         expected = "quorum" if name == "q" else "classic"
         assert bench.vhost.queues[name].kind == expected
         assert bench.vhost.queues[name].arguments == {"x-queue-type": expected}
+
+
+def test_what_was_acknowledged_to_a_server_that_died_is_acknowledged_again_and_given_to_nobody(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, b"1", b"2", b"3")
+    bench.settle()
+    other = consume(bench)
+    assert len(bodies(other)) == 3
+    bench.world.loses_acks = True
+    other.call(1, spec.Basic.Ack(2, multiple=True))
+    bench.settle(1.0)
+    assert sorted(bench.stream().messages) == [1, 2, 3]
+    bench.world.loses_acks = False
+    bench.world.again(bench.stream(), 2)
+    bench.settle(0.1)
+    assert bodies(other) == []
+    assert sorted(bench.stream().messages) == [1, 3], "its acknowledgement was repeated at once"
+    bench.settle(2.0)
+    assert sorted(bench.stream().messages) == [3]
+    assert queue.unacked_count == 1
+    bench.world.again(bench.stream(), 3)
+    other.call(1, spec.Basic.Ack(3))
+    bench.settle(0.1)
+    assert bodies(other) == []
+    said = bench.world.said.count(b"ack")
+    bench.settle(10.0)
+    assert bench.world.said.count(b"ack") == said == 5, "what is answered is not said again"
+
+
+def test_acknowledgements_that_a_broken_connection_took_along_go_by_the_next_one(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    bench.declared(client)
+    publish(client, b"1", b"2")
+    bench.settle()
+    other = consume(bench)
+    assert len(bodies(other)) == 2
+    bench.world.loses_acks = True
+    other.call(1, spec.Basic.Ack(0, multiple=True))
+    bench.settle(0.1)
+    bench.link.lose()
+    bench.world.loses_acks = False
+    bench.settle(0.5)
+    bench.link.open()
+    bench.settle(0.1)
+    assert not bench.stream().messages
