@@ -243,9 +243,12 @@ class Consumer(Client):
         first: int = 0,
         stays: bool = False,
         seed: int = 0,
+        pause_s: float = 0.0,
     ) -> None:
+        """Now and then it takes nothing for up to `pause_s`."""
         super().__init__(ports, first, stays)
         self._queue = queue
+        self._pause_s = pause_s
         self._book = book
         self._ledgers = book.of(queue)
         self._fillers = {number: filler(number, size) for number, size in sizes.items()}
@@ -266,6 +269,7 @@ class Consumer(Client):
         self._recent.clear()
         tag, is_redelivered = 0, False
         try:
+            self._pause()
             while not self.over.is_set():
                 found = frames.read(0.2)
                 for kind, payload in found:
@@ -277,12 +281,17 @@ class Consumer(Client):
                         self._take(tag, payload, is_redelivered=is_redelivered)
                 if self._held and (not found or len(self._held) * 2 >= self._prefetch):
                     self._answer(client)
+                    self._pause()
             if self._held:
                 self._ack(client, len(self._held), is_single=False)
                 time.sleep(0.3)  # before the connection goes
         except BROKEN:
             self._doubt()
             raise
+
+    def _pause(self) -> None:
+        if self._pause_s:
+            self.over.wait(self._chance.uniform(-self._pause_s, self._pause_s))
 
     def _take(self, tag: int, body: bytes, *, is_redelivered: bool) -> None:
         publisher, number = IDENTITY.unpack_from(body)

@@ -26,7 +26,7 @@ QUORUM = {"x-queue-type": "quorum"}
 NAMES = ("a", "b")
 QUIET_S = 13.0
 """Servers wait for an acknowledgement for ten seconds: what has not come after that does not come."""
-DRAIN_S = 120.0
+DRAIN_S = 40.0
 PROGRESS_S = 10.0
 
 
@@ -50,6 +50,8 @@ class Load:
     burst: int = 250
     window: int = 1_000
     prefetch: int = 1_000
+    pause_s: float = 0.0
+    """Consumers take nothing for up to so long, half of the times that they acknowledge: so that there is something to be lost."""
     stays: bool = False
     """Whether clients go back to the front-end that they were at; then each queue has two consumers, else one."""
 
@@ -144,6 +146,7 @@ class Scene:
                         first=first,
                         stays=load.stays,
                         seed=10 * number + first,
+                        pause_s=load.pause_s,
                     )
                 )
 
