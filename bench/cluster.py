@@ -1,9 +1,10 @@
-"""What replicated messages cost: `python -m bench.cluster [--amqp] [--rabbitmq] [--perftest] [--rounds 3] [--only NAME,...]`.
+"""What replicated messages cost: `python -m bench.cluster [--amqp] [--rabbitmq] [--perftest] [--streams] [--rounds 3] [--only NAME,...]`.
 
 Three nats-servers on loopback, streams of three replicas that sync before they answer (`sync_interval: always`), and one
 front-end without AMQP in this process (`bench.jetstream`). Messages are records of persistent AMQP messages, packed and
 unpacked. `--amqp` puts a BurrowMQ node before the same servers, `--rabbitmq` runs three RabbitMQ nodes beside them: each with
-a quorum queue, loaded by the native generator.
+a quorum queue, or with `--streams` a stream, loaded by the native generator; a stream is read by PerfTest only, which can say
+from where.
 Rows come in turn, `--rounds` times; the table has medians. CPU is that of all three servers, and of this process less what
 the load itself takes.
 
@@ -53,6 +54,7 @@ class Load:
     size: int
     open_max: int
     credit: int
+    kind: str = "quorum"
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,11 @@ class AmqpBench:
         with pika.BlockingConnection(address) as connection:
             channel = connection.channel()
             channel.queue_delete(name)
-            arguments = {"x-queue-type": "quorum", "x-quorum-initial-group-size": 3}
+            kind = self._load.kind
+            size_key = (
+                "x-initial-cluster-size" if kind == "stream" else "x-quorum-initial-group-size"
+            )
+            arguments = {"x-queue-type": kind, size_key: 3}
             channel.queue_declare(name, durable=True, arguments=arguments)
 
     def _let_trim(self, name: str) -> None:
@@ -293,7 +299,10 @@ class AmqpBench:
     def perftest_consume(self) -> Row:
         """What `perftest_publish` has left."""
         options = ("-x", "0", "-y", "1", "-q", "500", "-D", str(self._load.messages))
-        return self._perftest(lambda result: result.received_rate, *options, empties=True)
+        is_stream = self._load.kind == "stream"
+        if is_stream:
+            options = (*options, "-ca", "x-stream-offset=first")
+        return self._perftest(lambda result: result.received_rate, *options, empties=not is_stream)
 
 
 class BurrowBench(AmqpBench):
@@ -400,6 +409,7 @@ async def measure(options: argparse.Namespace, directory: Path, load: Load) -> d
     def is_wanted(title: str) -> bool:
         return not options.only or any(each in title for each in options.only.split(","))
 
+    what = "stream" if load.kind == "stream" else "quorum queue"
     cluster = NatsCluster(directory / "nats")
     amqp: dict[str, BurrowBench | RabbitMQBench] = {}
     if options.amqp:
@@ -417,16 +427,16 @@ async def measure(options: argparse.Namespace, directory: Path, load: Load) -> d
                 if is_wanted(f"publish, {name}"):
                     add(f"publish, {name}", await jetstream.publish(kind, limits))
             for whose, each in amqp.items():
-                add(f"publish, {whose} quorum queue", await asyncio.to_thread(each.publish))
+                add(f"publish, {whose} {what}", await asyncio.to_thread(each.publish))
             if is_wanted("consume"):
                 add("consume", await jetstream.consume())
-            for whose, each in amqp.items():
-                add(f"consume, {whose} quorum queue", await asyncio.to_thread(each.consume))
+            for whose, each in amqp.items() if load.kind == "quorum" else ():
+                add(f"consume, {whose} {what}", await asyncio.to_thread(each.consume))
             for whose, each in amqp.items() if options.perftest else ():
                 row = await asyncio.to_thread(each.perftest_publish)
-                add(f"PerfTest -c 500, {whose} quorum queue", row)
+                add(f"PerfTest -c 500, {whose} {what}", row)
                 row = await asyncio.to_thread(each.perftest_consume)
-                add(f"PerfTest -q 500, {whose} quorum queue", row)
+                add(f"PerfTest -q 500, {whose} {what}", row)
     finally:
         await jetstream.close()
         cluster.stop()
@@ -446,8 +456,11 @@ def main() -> int:
     parser.add_argument("--amqp", action="store_true", help="a BurrowMQ node before the servers")
     parser.add_argument("--perftest", action="store_true", help="PerfTest's rows of both, too")
     parser.add_argument("--rabbitmq", action="store_true", help="three RabbitMQ nodes beside them")
+    parser.add_argument("--streams", action="store_true", help="streams in place of quorum queues")
     options = parser.parse_args()
-    load = Load(options.messages // RUN * RUN, options.size, options.open_max, options.credit)
+    count = options.messages // RUN * RUN
+    kind = "stream" if options.streams else "quorum"
+    load = Load(count, options.size, options.open_max, options.credit, kind)
     with tempfile.TemporaryDirectory(prefix="burrowmq-cluster-") as directory:
         found = uvloop.run(measure(options, Path(directory), load))
     print(markdown(found))

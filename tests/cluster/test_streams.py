@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
@@ -84,3 +87,140 @@ def test_a_stream_is_read_from_everywhere_by_each_for_himself(nodes: Nodes) -> N
     assert declare(channel, "s", **STREAM) == 140
     row = json.loads(one.ctl("list_queues", "type", "messages", "online", "--formatter", "json"))[0]
     assert (row["type"], row["messages"], row["online"]) == ("stream", 140, ["n1", "n2", "n3"])
+
+
+@pytest.mark.timeout(240)
+def test_a_stream_keeps_as_much_as_it_may_and_a_policy_changes_that(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    limits = STREAM | {"x-max-length-bytes": 100_000}
+    declare(channel, "s", **limits)
+    channel = nodes.channel(node)
+    channel.confirm_delivery()
+    body = b"x" * 1000
+    for _ in range(300):
+        channel.basic_publish("", "s", body)
+    kept = declare(channel, "s", **limits)
+    assert 50 < kept < 100
+    found = read(channel, "s", kept)
+    assert offsets(found)[0] > 0
+    with pytest.raises(pika.exceptions.NackError):
+        channel.basic_publish("", "s", b"x" * 99_900)  # it would be gone at once
+    assert declare(channel, "s", **limits) == kept
+    node.ctl("set_policy", "--apply-to", "streams", "short", "^s$", '{"max-age": "2s"}')
+    until = time.monotonic() + patient(30)
+    while declare(channel, "s", **limits) and time.monotonic() < until:
+        time.sleep(0.5)
+    assert declare(channel, "s", **limits) == 0
+    node.ctl("clear_policy", "short")
+    channel.basic_publish("", "s", b"1")
+    time.sleep(4.0)
+    assert declare(channel, "s", **limits) == 1
+    assert numbers(read(channel, "s", 1)) == [1]
+
+
+@pytest.mark.timeout(240)
+def test_a_filter_is_a_consumers_own_and_the_end_is_told(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "s", **STREAM)
+    channel = nodes.channel(node)
+    channel.confirm_delivery()
+    for number, fruit in enumerate(["apple", "banana", None, "apple"] * 5):
+        headers = None if fruit is None else {"x-stream-filter-value": fruit}
+        properties = pika.BasicProperties(delivery_mode=2, headers=headers)
+        channel.basic_publish("", "s", b"%d" % number, properties)
+    other = nodes.channel(node)
+    wanted = {"x-stream-filter": ["banana", "cherry"]}
+    assert numbers(read(other, "s", 5, **wanted)) == list(range(1, 20, 4))
+    both = {"x-stream-filter": "banana", "x-stream-match-unfiltered": True}
+    assert numbers(read(other, "s", 10, **both)) == sorted([*range(1, 20, 4), *range(2, 20, 4)])
+    cancelled: list[Any] = []
+    other.add_on_cancel_callback(cancelled.append)
+    other.basic_consume("s", lambda *_: None)
+    channel.queue_delete("s")
+    until = time.monotonic() + patient(30)
+    while not cancelled and time.monotonic() < until:
+        other.connection.process_data_events(0.1)
+    assert cancelled
+    assert declare(channel, "s", **STREAM) == 0  # another one
+
+
+@pytest.mark.timeout(300)
+def test_servers_that_are_killed_cost_no_message_and_no_consumer_sees_one_twice(
+    nodes: Nodes,
+) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    for node in (one, two):
+        declare(nodes.channel(node), "s", **STREAM)
+    confirmed: list[int] = []
+    stop = threading.Event()
+
+    def work() -> None:
+        with pika.BlockingConnection(pika.URLParameters(one.url)) as connection:
+            publisher = connection.channel()
+            publisher.confirm_delivery()
+            number = 0
+            while not stop.is_set():
+                publish(publisher, "s", 1, number)
+                confirmed.append(number)
+                number += 1
+
+    seen: list[list[int]] = [[], []]
+    consumers = [nodes.channel(one), nodes.channel(two)]
+    for consumer, mine in zip(consumers, seen, strict=True):
+        consumer.basic_qos(prefetch_count=20)
+
+        def taken(channel: Any, method: Any, _: Any, body: bytes, mine: list[int] = mine) -> None:
+            mine.append(int(body))
+            channel.basic_ack(method.delivery_tag)
+
+        consumer.basic_consume("s", taken, arguments={"x-stream-offset": "first"})
+
+    def consume_until(is_enough: Callable[[], bool], seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not is_enough() and time.monotonic() < until:
+            for consumer in consumers:
+                consumer.connection.process_data_events(0.02)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for server in nodes.cluster.servers:  # they lead, and keep the consumers' places
+            before = len(confirmed)
+            consume_until(lambda before=before: len(confirmed) > before + 20, patient(30))
+            server.kill()
+            at_kill = len(confirmed)
+            consume_until(lambda at_kill=at_kill: min(map(len, seen)) > at_kill + 20, patient(40))
+            assert min(map(len, seen)) > at_kill + 20, "it goes on with two"
+            server.start()
+            consume_until(lambda: False, 3.0)
+    finally:
+        stop.set()
+        thread.join()
+    consume_until(lambda: min(map(len, seen)) >= len(confirmed), patient(40))
+    assert seen == [confirmed] * 2
+
+
+@pytest.mark.timeout(240)
+def test_a_front_end_that_is_killed_leaves_the_stream_to_the_others_and_to_its_next_life(
+    nodes: Nodes,
+) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    for node in (one, two):
+        declare(nodes.channel(node), "s", **STREAM)
+    channel = nodes.channel(one)
+    channel.confirm_delivery()
+    publish(channel, "s", 50)
+    held = nodes.channel(one)
+    assert offsets(read(held, "s", 20))[-1] > 0
+    one.kill()
+    other = nodes.channel(two)
+    other.confirm_delivery()
+    publish(other, "s", 50, first=50)
+    found = read(other, "s", 100)
+    assert numbers(found) == list(range(100))
+    one.start()
+    again = nodes.channel(one)
+    assert declare(again, "s", **STREAM) == 100
+    assert numbers(read(again, "s", 30, offsets(found)[69] + 1)) == list(range(70, 100))
