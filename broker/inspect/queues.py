@@ -195,17 +195,18 @@ def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Vh
                 yield owner, queue
 
 
-def each_quorum_queue(node: RunningNode) -> Iterator[tuple[Vhost, QueuePort]]:
-    """Those of them that the cluster keeps."""
-    return (found for found in each_queue(node) if found[1].kind == "quorum")
+def each_replicated_queue(node: RunningNode) -> Iterator[tuple[Vhost, QueuePort]]:
+    """Those of them that the cluster keeps: quorum queues and streams."""
+    return (found for found in each_queue(node) if found[1].kind != "classic")
 
 
 def quorum_figures(node: RunningNode) -> Row:
-    """How many quorum queues there are, and how they stand, as of the last look at each."""
-    placements = [queue.placement for _, queue in each_quorum_queue(node)]
-    known = [each for each in placements if each is not None]
+    """How many of them there are, and how they stand, as of the last look at each."""
+    found = [queue for _, queue in each_replicated_queue(node)]
+    known = [queue.placement for queue in found if queue.placement is not None]
     return {
-        "quorum_queues": len(placements),
+        "quorum_queues": sum(queue.kind == "quorum" for queue in found),
+        "streams": sum(queue.kind == "stream" for queue in found),
         "without_quorum": sum(not each.has_quorum for each in known),
         "with_minimum_quorum": sum(each.has_quorum and each.is_critical for each in known),
     }

@@ -41,8 +41,9 @@ def _server_line(row: Row) -> str:
 
 
 def _queue_lines(sums: Row) -> list[str]:
+    streams = f" ({sums['streams']} of them streams)" if sums["streams"] else ""
     return [
-        f"Total: {sums['total']}",
+        f"Total: {sums['total']}{streams}",
         f"With minimum online quorum: {sums['with_minimum_quorum']}",
         f"Without quorum: {sums['without_quorum']}",
     ]

@@ -1,4 +1,4 @@
-"""Quorum queues and the servers that keep them, asked now: who leads, who is there, which queue is near its end.
+"""Quorum queues and streams, and the servers that keep them, asked now: who leads, who is there, which queue is near its end.
 
 Owns no state. A look at a queue is two requests to the cluster, so that they are asked a number at a time; what the
 queues show elsewhere is as of their last look. Callers: health checks, and the answer behind `burrowctl
@@ -32,6 +32,7 @@ class Standing(NamedTuple):
 
     vhost: str
     name: str
+    kind: str
     placement: Placement | None
     """None where nothing was ever said."""
     reason: str
@@ -54,7 +55,7 @@ class Standing(NamedTuple):
             "name": self.name,
             "virtual_host": self.vhost,
             "readable_name": describe("queue", self.name, self.vhost),
-            "type": "quorum",
+            "type": self.kind,
             "members": [] if placement is None else list(placement.members),
             "online": [] if placement is None or self.reason else list(placement.online),
             "reason": self.reason,
@@ -62,12 +63,12 @@ class Standing(NamedTuple):
 
 
 async def standings(node: RunningNode) -> list[Standing]:
-    """Every quorum queue of this node, as the cluster answers now."""
+    """Every queue of this node that the cluster keeps, as it answers now."""
     found: list[Standing] = []
-    async for piece in pieces(inspect.each_quorum_queue(node), ASKED_AT_ONCE):
+    async for piece in pieces(inspect.each_replicated_queue(node), ASKED_AT_ONCE):
         reasons = await asyncio.gather(*(_ask(queue) for _, queue in piece))
         found += [
-            Standing(vhost.name, queue.name, queue.placement, reason)
+            Standing(vhost.name, queue.name, queue.kind, queue.placement, reason)
             for (vhost, queue), reason in zip(piece, reasons, strict=True)
             if not queue.is_deleted
         ]
@@ -138,6 +139,7 @@ def _servers(servers: list[ServerState], found: list[Standing]) -> list[Row]:
 def _sums(found: list[Standing]) -> Row:
     return {
         "total": len(found),
+        "streams": sum(each.kind == "stream" for each in found),
         "without_quorum": sum(not each.is_up for each in found),
         "with_minimum_quorum": sum(each.is_up and each.is_critical for each in found),
     }

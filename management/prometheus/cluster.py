@@ -1,4 +1,4 @@
-"""The metric families of the cluster that keeps quorum queues: only of a node that has one.
+"""The metric families of the cluster that keeps quorum queues and streams: only of a node that has one.
 
 Owns no state. All names are ours: RabbitMQ's `rabbitmq_raft_*` are of its own Raft, and here that is the servers'
 business, whose exporter tells of it. What is on its way is of now, how queues stand as of the last look at each.
@@ -25,11 +25,12 @@ GAUGES = {
     "pulled_count": ("cluster_pulled_messages", "Messages that have come and wait for a consumer"),
     "unsent_ack_count": ("cluster_unsent_acks", "Acknowledgements that are to be sent to the cluster"),
     "quorum_queues": ("quorum_queues", "Quorum queues"),
+    "streams": ("streams", "Streams"),
     "with_minimum_quorum": (
         "quorum_queues_with_minimum_quorum",
-        "Quorum queues that have a quorum, and would have none with one server less",
+        "Quorum queues and streams that have a quorum, and would have none with one server less",
     ),
-    "without_quorum": ("quorum_queues_without_quorum", "Quorum queues that have no quorum"),
+    "without_quorum": ("quorum_queues_without_quorum", "Quorum queues and streams that have no quorum"),
 }  # fmt: skip
 COUNTERS = {
     "connections": ("cluster_connections", "Connections to the cluster that were made"),

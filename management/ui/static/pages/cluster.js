@@ -14,7 +14,7 @@ export function Cluster({isPaused}) {
   return html`<h2>Quorum queue servers</h2>
     <p>${link.state === "connected" ? html`Connected to <code>${visible(link.server)}</code> (${visible(link.address)}) since ${moment(new Date(link.since))}`
       : html`<strong class="bad">Out of reach</strong> since ${moment(new Date(link.since))}${link.reason ? `: ${visible(link.reason)}` : ""}`}; connections made: ${number(link.connections)}.</p>
-    <p>${many(queues.total, "quorum queues")}${queues.with_minimum_quorum ? html`, <strong class="bad">${number(queues.with_minimum_quorum)} would stand still with one server less</strong>` : ""}${queues.without_quorum
+    <p>${many(queues.total - queues.streams, "quorum queues")}${queues.streams ? `, ${many(queues.streams, "streams")}` : ""}${queues.with_minimum_quorum ? html`, <strong class="bad">${number(queues.with_minimum_quorum)} would stand still with one server less</strong>` : ""}${queues.without_quorum
         ? html`, <strong class="bad">${number(queues.without_quorum)} without quorum</strong>` : ""}.</p>
     <table><caption class="unseen">Quorum queue servers</caption><thead><tr><th scope="col">Server</th><th scope="col">Address</th><th scope="col">State</th>
       <th scope="col">Version</th><th scope="col" class="figure">Leads</th><th scope="col" class="figure">Keeps</th></tr></thead><tbody>

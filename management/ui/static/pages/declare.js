@@ -18,13 +18,14 @@ const MORE_NUMBERS = [
   ["x-consumer-timeout", "Consumer timeout", "milliseconds that a consumer may keep a message unacked before its channel is closed"],
 ];
 const MORE_CHOICES = [
-  ["x-queue-type", "Type", ["classic", "quorum"], "a quorum queue's messages are on several servers: for nodes with cluster.urls"],
+  ["x-queue-type", "Type", ["classic", "quorum", "stream"], "messages of quorum queues and streams are on several servers: for nodes with cluster.urls"],
   ["x-queue-version", "Version of its files", ["1", "2"], "2 needs less memory for long queues; not set: the node's default"],
   ["x-queue-master-locator", "Master locator", ["min-masters", "client-local", "random"], "taken for RabbitMQ's sake; one node has no choice"],
 ];
 export const TEXTS = [
   ["x-dead-letter-exchange", "Dead-letter exchange", "gets what expires, is rejected or is beyond a limit"],
   ["x-dead-letter-routing-key", "Dead-letter routing key", "instead of the message's own"],
+  ["x-max-age", "Max age", "of streams: 7D, 12h or 30m, after which a message goes"],
 ];
 export const CHOICES = [
   ["x-overflow", "Overflow", ["drop-head", "reject-publish", "reject-publish-dlx"], "the oldest goes, or the newest is refused"],

@@ -85,10 +85,20 @@ def test_the_document_counts_leaders_and_names_who_is_only_known_from_queues(
         server("", "n2", "", "", 2),
         server("", "n3", "", "no leader of a queue hears it", 0),
     ]
-    assert found["queues"] == {"total": 2, "without_quorum": 0, "with_minimum_quorum": 2}
+    assert found["queues"] == {
+        "total": 2,
+        "streams": 0,
+        "without_quorum": 0,
+        "with_minimum_quorum": 2,
+    }
     lost(cluster, "n1", "n3")
     found = cluster.served.get("/api/burrowmq/cluster")
-    assert found["queues"] == {"total": 2, "without_quorum": 2, "with_minimum_quorum": 0}
+    assert found["queues"] == {
+        "total": 2,
+        "streams": 0,
+        "without_quorum": 2,
+        "with_minimum_quorum": 0,
+    }
     assert {row["queues_led"] for row in found["servers"]} == {0}
     link = found["link"]
     assert (link["state"], link["address"], link["reason"]) == ("connected", "fake:4222", "")
@@ -147,3 +157,17 @@ def test_a_cluster_out_of_reach_is_an_alarm_once_another_server_had_time_to_answ
 def test_a_node_without_a_cluster_says_so(served: Served) -> None:
     assert served.get("/api/burrowmq/cluster") is None
     assert served.get(CHECK) == {"status": "ok", "reason": "single node cluster"}
+
+
+def test_streams_are_among_them(cluster: ServedCluster) -> None:
+    cluster.declare("q")
+    cluster.declare("s", **{"x-queue-type": "stream"})
+    lost(cluster, "n3")
+    answer = cluster.served.api("GET", CHECK)
+    kinds = [(row["name"], row["type"]) for row in answer.body["queues"]]
+    assert kinds == [("q", "quorum"), ("s", "stream")]
+    sums = cluster.served.get("/api/burrowmq/cluster")["queues"]
+    assert (sums["total"], sums["streams"], sums["with_minimum_quorum"]) == (2, 1, 2)
+    samples = cluster.scraped()
+    assert (samples["burrowmq_quorum_queues"], samples["burrowmq_streams"]) == (1, 1)
+    assert samples["burrowmq_quorum_queues_with_minimum_quorum"] == 2

@@ -114,7 +114,7 @@ def test_how_queues_stand_as_of_the_last_look(cluster: ServedCluster) -> None:
     for name in ("q", "other"):
         cluster.declare(name)
     cluster.served.get(CHECK)
-    assert figures(cluster, *names) == [2, 0, 0]
+    assert figures(cluster, *names, "streams") == [2, 0, 0, 0]
     first, second = cluster.world.cluster["replicas"]
     first["active"] = 60_000_000_000
     cluster.served.api("GET", CHECK)
