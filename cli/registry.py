@@ -347,7 +347,7 @@ COMMANDS: dict[str, Command] = {
                     ("vhost-pattern", "queue-pattern")),
     "shrink": Command("maintenance", "resize", "<node>", "Removes members of quorum queues: there are none", 1, 1),
     "rebalance": Command("maintenance", "rebalance", "< all | classic | quorum > [--vhost-pattern <pattern>]"
-                         " [--queue-pattern <pattern>]", "Leaves all queues on the one node that there is", 1, 1,
+                         " [--queue-pattern <pattern>]", "Shares out who leads quorum queues and streams", 1, 1,
                          ("vhost-pattern", "queue-pattern")),
     # about the tool
     "completion": Command("completion", "completion", "bash | fish | zsh",

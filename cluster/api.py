@@ -131,9 +131,10 @@ def trim_stream(name: str, first: int) -> Request:
     return _request("STREAM.PURGE", name, body={"seq": first})
 
 
-def step_down(name: str) -> Request:
-    """Have the leader of a stream hand over to another replica."""
-    return _request("STREAM.LEADER.STEPDOWN", name)
+def step_down(name: str, to: str = "") -> Request:
+    """Have the leader of a stream hand over to another replica: to the server of that name, if one is named."""
+    body: dict[str, object] | None = {"placement": {"preferred": to}} if to else None
+    return _request("STREAM.LEADER.STEPDOWN", name, body=body)
 
 
 def create_consumer(stream: str, settings: ConsumerSettings) -> Request:

@@ -21,6 +21,10 @@ class Here:
         """How many messages there are is known."""
         then(None)
 
+    def lead_by(self, server: str, then: Callable[[AmqpError | None], None]) -> None:
+        """There is one server."""
+        then(None)
+
     def attach(self, consumer: object, then: Callable[[AmqpError | None], None]) -> None:
         """It can be served."""
         then(None)

@@ -171,6 +171,10 @@ class QueuePort(Protocol):
         """
         ...
 
+    def lead_by(self, server: str, then: Callable[[AmqpError | None], None]) -> None:
+        """Have another of the servers that keep it lead it; `then` is told once `placement` says so, or why not."""
+        ...
+
     # -- messages -------------------------------------------------------------------------------------------------
 
     def publish(self, messages: list[Message], flags: int, size: int) -> Outcome:

@@ -184,6 +184,12 @@ class ReplicatedQueue(Figures):
 
         self._stream.ask(on_known)
 
+    def lead_by(self, server: str, then: Callable[[AmqpError | None], None]) -> None:
+        """Have another of its servers lead it."""
+        self._stream.lead_by(
+            server, lambda reason: then(self._inaccessible(reason) if reason else None)
+        )
+
     def _inaccessible(self, reason: str) -> NotFound:
         return NotFound(
             f"queue '{self.name}' in vhost '{self.vhost_name}' is inaccessible: {reason}"

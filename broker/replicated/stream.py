@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
@@ -42,6 +43,9 @@ LOOK_AGAIN_S: Final = 5.0
 """After a look that the cluster has not answered, or refused."""
 GONE: Final = "the queue is deleted"
 TRIM_EVERY_S: Final = 1.0
+ELECTION_LOOK_S: Final = 0.1
+ELECTION_LOOKS: Final = 30
+"""So often a queue is looked at for its new leader, which takes one or two mostly."""
 _NAME_OCTETS: Final = 15
 _NOT_FOUND: Final = frozenset((api.STREAM_NOT_FOUND, api.CONSUMER_NOT_FOUND))
 
@@ -215,6 +219,29 @@ class QueueStream:
             self._look()
         else:
             self.make()  # which says so when there is no connection
+
+    def lead_by(self, server: str, then: Waiting) -> None:
+        """Have another of its servers lead it; `then` is told when that does, or why it does not."""
+
+        def on_answer(found: Document | Refusal) -> None:
+            if isinstance(found, Refusal):
+                then(found.text)
+            else:
+                look(ELECTION_LOOKS)
+
+        def look(left: int) -> None:
+            self.ask(lambda reason: on_looked(reason, left))
+
+        def on_looked(reason: str, left: int) -> None:
+            is_led = self.placement is not None and self.placement.leader == server
+            if reason or is_led:
+                then(reason)
+            elif left:
+                self._scheduler.call_later(ELECTION_LOOK_S, partial(look, left - 1))
+            else:
+                then("another server was elected, or none")
+
+        self._asking.ask(api.step_down(self.name, server), on_answer)
 
     def refresh(self) -> None:
         """The same for nobody."""

@@ -64,16 +64,25 @@ def post_upgrade(invocation: Invocation) -> int:
 
 
 def rebalance(invocation: Invocation) -> int:
-    """Rebalance all | classic | quorum: queues are where they are."""
+    """Rebalance all | classic | quorum: who leads quorum queues and streams; classic queues are where they are."""
     kind = invocation.args[0]
     if kind not in KINDS:
         raise failure(f"type {kind} is not supported. Try one of {', '.join(KINDS)}.")
     invocation.banner(f"Re-balancing leaders of {kind} queues...")
-    invocation.node.request("POST", "/api/rebalance/queues")
-    if invocation.is_machine_readable:
+    patterns = {
+        key: invocation.values.get(key.replace("_", "-"), "")
+        for key in ("vhost_pattern", "queue_pattern")
+    }
+    path = "/api/burrowmq/rebalance"
+    found = invocation.node.request("POST", path, {"kind": kind, **patterns})
+    columns, rows = ["Output"], [["[]"]]
+    if found:
+        columns, rows = list(found[0]), [list(row.values()) for row in found]
+    if invocation.is_machine_readable and not found:
         invocation.say("[]")
         return OK
-    for line in render.lines("pretty_table", ["Output"], [["[]"]], headers=True):
+    formatter = invocation.formatter if invocation.is_machine_readable else "pretty_table"
+    for line in render.lines(formatter, columns, rows, headers=True):
         invocation.say(line)
     return OK
 

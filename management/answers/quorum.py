@@ -1,4 +1,4 @@
-"""Quorum queues and streams, and the servers that keep them, asked now: who leads, who is there, which queue is near its end.
+"""Quorum queues and streams, and the servers that keep them, asked now: who leads, who is there, who is near its end.
 
 Owns no state. A look at a queue is two requests to the cluster, so that they are asked a number at a time; what the
 queues show elsewhere is as of their last look. Callers: health checks, and the answer behind `burrowctl

@@ -16,6 +16,7 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.queue.rules.quorum import policy_kind
+from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.rules.policy import PolicyKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -205,6 +206,19 @@ async def cluster(call: Call) -> web.Response:
     return reply(await quorum.cluster_document(call.node))
 
 
+async def rebalance(call: Call) -> web.Response:
+    """Share out who leads queues of a `kind` whose names and virtual hosts fit; gives how many each leads then."""
+    body = await call.body()
+    kind, vhosts, queues = (
+        str(body.get(key, default))
+        for key, default in (("kind", "all"), ("vhost_pattern", ""), ("queue_pattern", ""))
+    )
+    try:
+        return reply(await commands.leaders.rebalance(call.node, kind, vhosts, queues))
+    except BadPattern as error:
+        raise bad_request(str(error)) from error
+
+
 async def ready(call: Call) -> web.Response:
     """Answers once the listeners are open, which is after recovery; the node's name and process."""
     return reply({"node": call.node.name, "pid": os.getpid(), "version": status.RABBITMQ_VERSION})
@@ -321,6 +335,7 @@ ROUTES = (
     Route("GET", "/api/burrowmq/list/{kind}", listing, "administrator"),
     Route("GET", "/api/burrowmq/status", node_status, "administrator"),
     Route("GET", "/api/burrowmq/cluster", cluster, "monitoring"),
+    Route("POST", "/api/burrowmq/rebalance", rebalance, "administrator"),
     Route("GET", "/api/burrowmq/ready", ready),
     Route("GET", "/api/burrowmq/process", process, "management", True),
     Route("GET", "/api/burrowmq/environment", environment, "administrator", True),

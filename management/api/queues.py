@@ -285,7 +285,8 @@ async def act(call: Call) -> web.Response:
 
 
 async def rebalance(call: Call) -> web.Response:
-    """Done, nothing changed: everything is on the one node that there is, as on a single node of RabbitMQ."""
+    """Share out who leads quorum queues and streams; the others are on the one node that there is."""
+    await commands.leaders.rebalance(call.node)
     return no_content()
 
 

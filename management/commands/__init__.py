@@ -12,6 +12,7 @@ from __future__ import annotations
 from burrowmq.management.commands import (
     commit,
     imports,
+    leaders,
     migrations,
     node,
     parameters,
@@ -25,6 +26,7 @@ from burrowmq.management.commands import (
 __all__ = [
     "commit",
     "imports",
+    "leaders",
     "migrations",
     "node",
     "parameters",

@@ -122,7 +122,8 @@ class RefusedQueues:
         """What a sync may have lost of a queue cannot be written elsewhere now. Raises what is not the queue's."""
         self.refusals.refuse(queue_id, self._queues[queue_id], error, failed, lost)
         self.refusals.note_in(self.commit)
-        self.unflushed[queue_id] = None  # of acks that were written whoever waits later is told, too
+        # Of acks that were written whoever waits later is told, too.
+        self.unflushed[queue_id] = None
         if (
             queue_id in self.commit.acks_of
         ):  # they may be written already, in a file whose sync has failed

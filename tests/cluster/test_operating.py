@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.front_ends import Nodes, declare
+from tests.support.front_ends import Nodes, declare, numbers, publish, take
 from tests.support.patience import patient
 
 
@@ -98,3 +98,26 @@ def test_an_operator_sees_which_servers_are_up_and_which_queues_are_near_their_e
         nodes.cluster.by_name(name).start()
     until(node, "check_alarms", text="reported no alarms")
     until(node, CHECK, text="reported no quorum queues with minimum quorum", seconds=60)
+
+
+@pytest.mark.timeout(180)
+def test_leaders_are_shared_out_and_clients_go_on(nodes: Nodes) -> None:
+    node = nodes.start()
+    names = [f"q{number}" for number in range(6)]
+    for name in names:
+        declare(nodes.channel(node), name)
+    nodes.cluster.by_name("n1").kill()  # and leads nothing when it is back
+    until(node, CHECK, text="would lose quorum")
+    nodes.cluster.by_name("n1").start()
+    until(node, CHECK, text="reported no quorum queues with minimum quorum", seconds=60)
+    rows = json.loads(node.ctl("rebalance", "quorum", "--formatter", "json"))
+    assert {row["Node name"]: row["Number of quorum queues"] for row in rows} == {
+        "n1": 2,
+        "n2": 2,
+        "n3": 2,
+    }
+    for name in names:
+        channel = nodes.channel(node)
+        channel.confirm_delivery()
+        publish(channel, name, 10)
+        assert numbers(take(channel, name, 10)) == list(range(10))

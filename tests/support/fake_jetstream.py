@@ -154,6 +154,10 @@ class FakeJetStream:
             "replicas": [{"name": "n1"}, {"name": "n3"}],
         }
         """Who keeps each stream."""
+        self.leaders: dict[str, str] = {}
+        """Who leads it since it was handed over, by the stream's name."""
+        self.unmoved: set[str] = set()
+        """Streams whose leader does not hear that it is to hand over."""
         self.wall_ms: Callable[[], int] = lambda: 0
         self._out: list[tuple[FakeLink, Delivered]] = []
         self._batches: dict[str, list[tuple[str, bytes]]] = {}
@@ -227,7 +231,8 @@ class FakeJetStream:
         elif subject.startswith("$JS.API.DIRECT.GET."):
             self._read(link, words[4], reply, json.loads(body)["seq"])
         elif subject.startswith("$JS.API."):
-            self._answer(link, reply, self._asked(words[2:], body))
+            if "LEADER" not in words or words[-1] not in self.unmoved:
+                self._answer(link, reply, self._asked(words[2:], body))
         else:
             self._stored(link, subject, reply, decode_headers(head).values, body)
 
@@ -275,6 +280,8 @@ class FakeJetStream:
             case ["STREAM", "CREATE", name]:
                 stream = self.streams.setdefault(name, Stream(json.loads(body)))
                 return {"state": stream.state()}
+            case ["STREAM", "LEADER", "STEPDOWN", name] if name in self.streams:
+                self.leaders[name] = json.loads(body)["placement"]["preferred"]
             case [_, _, name, *_] if name not in self.streams:
                 return {"error": {"code": 404, "err_code": 10059, "description": "not found"}}
             case [_, "INFO", *_] if self.is_leaderless:
@@ -297,7 +304,7 @@ class FakeJetStream:
                 self.look_count += 1
                 found = self.streams[name]
                 state = found.state() | ({"subjects": found.retained.counts()} if body else {})
-                return {"state": state, "cluster": self.cluster, "config": found.config}
+                return {"state": state, "cluster": self._cluster_of(name), "config": found.config}
             case ["CONSUMER", "INFO", name, _]:
                 return self.streams[name].consumer_state()
             case ["STREAM", "PURGE", name]:
@@ -306,6 +313,15 @@ class FakeJetStream:
             case ["STREAM", "DELETE", name]:
                 del self.streams[name]
         return {"success": True}
+
+    def _cluster_of(self, name: str) -> dict[str, Any]:
+        """That of all, unless it was told to have another leader."""
+        leader = self.leaders.get(name)
+        if leader is None:
+            return self.cluster
+        names = {self.cluster["leader"], *(row["name"] for row in self.cluster["replicas"])}
+        others = [{"name": each, "current": True, "active": 0} for each in sorted(names - {leader})]
+        return {"leader": leader, "replicas": others}
 
     def _answer(self, link: FakeLink, reply: bytes, found: dict[str, Any]) -> None:
         self._say(link, reply, b"", b"", json.dumps(found).encode())

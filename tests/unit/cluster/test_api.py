@@ -207,3 +207,9 @@ def test_when_a_message_was_stored_is_said_in_milliseconds() -> None:
 )
 def test_who_keeps_a_stream(cluster: object, expected: tuple[object, ...]) -> None:
     assert api.members_of({"cluster": cluster}) == expected
+
+
+def test_a_leader_may_be_named() -> None:
+    subject, payload = api.step_down("s", "n2")
+    assert subject == b"$JS.API.STREAM.LEADER.STEPDOWN.s"
+    assert json.loads(payload) == {"placement": {"preferred": "n2"}}

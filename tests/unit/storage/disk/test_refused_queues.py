@@ -252,7 +252,7 @@ def test_acks_that_were_written_and_whose_sync_fails_twice_are_told_as_refused()
     assert (commit.refused, commit.unwritten_acks) == ({1}, {1})
 
 
-def test_acks_whose_sync_failed_before_anybody_waited_are_told_as_refused_to_who_waits_later() -> None:
+def test_acks_whose_sync_failed_before_anybody_waited_are_refused_to_who_does() -> None:
     two = Two()
     two.side.commit(Ack(1, 0, 2, None), sync=False)
     two.refuse("fdatasync")
