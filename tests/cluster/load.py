@@ -169,6 +169,22 @@ class Publisher(Client):
                 if kind == 1:
                     answers.heard(payload)
 
+    def publish(self, client: WireClient, count: int) -> None:
+        """So many at once, by this connection; returns when something is known of each. Raises: AssertionError."""
+        client.send_method(1, spec.Confirm.Select())
+        client.expect(spec.Confirm.SelectOk)
+        frames = Frames(client)
+        first = self.ledger.reserve(count)
+        answers = _Answers(self.ledger, first)
+        client.socket.sendall(self._burst(first, count))
+        answers.sent(count)
+        end_s = time.monotonic() + LAST_S
+        while answers.open_count:
+            assert time.monotonic() < end_s, "no answer"
+            for kind, payload in frames.read(0.2):
+                if kind == 1:
+                    answers.heard(payload)
+
     def _due(self, open_count: int) -> tuple[int, float]:
         """(how many to send now, how long to wait if none)."""
         pace = self._pace
@@ -247,8 +263,8 @@ class Consumer(Client):
     ) -> None:
         """Now and then it takes nothing for up to `pause_s`."""
         super().__init__(ports, first, stays)
-        self._queue = queue
-        self._pause_s = pause_s
+        self.queue = queue
+        self.pause_s = pause_s
         self._book = book
         self._ledgers = book.of(queue)
         self._fillers = {number: filler(number, size) for number, size in sizes.items()}
@@ -262,7 +278,7 @@ class Consumer(Client):
     def serve(self, client: WireClient) -> None:
         client.send_method(1, spec.Basic.Qos(prefetch_count=self._prefetch))
         client.expect(spec.Basic.QosOk)
-        client.send_method(1, spec.Basic.Consume(queue=self._queue, consumer_tag="c"))
+        client.send_method(1, spec.Basic.Consume(queue=self.queue, consumer_tag="c"))
         client.expect(spec.Basic.ConsumeOk)
         frames = Frames(client)
         self._held.clear()
@@ -290,8 +306,8 @@ class Consumer(Client):
             raise
 
     def _pause(self) -> None:
-        if self._pause_s:
-            self.over.wait(self._chance.uniform(-self._pause_s, self._pause_s))
+        if self.pause_s:
+            self.over.wait(self._chance.uniform(-self.pause_s, self.pause_s))
 
     def _take(self, tag: int, body: bytes, *, is_redelivered: bool) -> None:
         publisher, number = IDENTITY.unpack_from(body)

@@ -87,7 +87,7 @@ def run(
     one: int,
     every: int,
     seed: int,
-    rate: float = 1_000.0,
+    rate: float = 600.0,
     kind: str = "ext4",
     sync: str = "always",
     share_back: float = 0.7,
@@ -97,7 +97,7 @@ def run(
     chance = random.Random(seed)
     cluster = NatsCluster(directory / "nats", sync=sync)
     powered = Powered(directory / "nats", cluster, kind, chance, share_back)
-    load = Load(SIZES, rate, burst=100, window=1_000, prefetch=100, pause_s=PAUSE_S)
+    load = Load(SIZES, rate, burst=100, window=1_000, prefetch=300, pause_s=PAUSE_S)
     order = [False] * one + [True] * every
     chance.shuffle(order)
     try:
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--one", type=int, default=20, help="cuts of one server")
     parser.add_argument("--all", type=int, default=20, help="cuts of all three at once")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=1_000.0, help="messages a second")
+    parser.add_argument("--rate", type=float, default=600.0, help="messages a second")
     parser.add_argument("--kind", choices=KINDS, default="ext4")
     parser.add_argument("--sync", default="always", help="the servers' sync_interval")
     asked = parser.parse_args(arguments)

@@ -196,6 +196,8 @@ class Scene:
             publisher.over.set()
         for publisher in self.publishers:
             publisher.join()
+        for consumer in self.consumers:
+            consumer.pause_s = 0.0
         self.until(lambda: self.book.is_all_seen, patient(DRAIN_S))
         taken = -1
         while taken != (now := sum(each.taken for each in self.consumers)):

@@ -21,7 +21,7 @@ def disk() -> None:
 @pytest.mark.usefixtures("nats_server")
 def test_servers_that_sync_always_lose_nothing_with_the_power(tmp_path: Path) -> None:
     found = run(tmp_path, one=3, every=2, seed=3)
-    assert found.confirmed > 5_000
+    assert found.confirmed > 2_000
     assert found.is_clean, found
 
 
