@@ -312,6 +312,13 @@ class Intake:
         if self._pin is not None:
             self._pin.lost()
 
+    def forget(self) -> None:
+        """The stream is another one: nothing of what is here is its own."""
+        self._acks.forget()
+        self.shelf.forget_all()
+        if self._pulls is not None:
+            self._pulls.lost()
+
     def end(self) -> None:
         """The queue is gone."""
         pulls_sid = self._pulls_sid if self._pulls is not None else 0

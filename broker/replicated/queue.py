@@ -107,6 +107,7 @@ class ReplicatedQueue(Figures):
             self._on_counted,
             is_ours=self._is_restored,
             is_single=is_single,
+            renewed=self._on_renewed,
         )
         self._publishing = Publishing(name, front_end, self._on_stored, self._changed)
 
@@ -200,6 +201,12 @@ class ReplicatedQueue(Figures):
         self._publishing.looked()
         self._overdue.looked(self._stream.fresh)
         self._excess.looked(self._stream, self._shelf)
+        self._changed()
+
+    def _on_renewed(self) -> None:
+        """What is here, and what clients hold, is of a stream that is no more; an ack would be for another message."""
+        self._intake.forget()
+        self._message_count = self.counts.unacked_count
         self._changed()
 
     # -- publishing -----------------------------------------------------------------------------------------------

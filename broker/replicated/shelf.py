@@ -183,6 +183,12 @@ class Shelf:
         self.size = 0
         return replies
 
+    def forget_all(self) -> None:
+        """Nothing is here any more, and of what is handed out nobody wants to hear."""
+        self.clear()
+        for facts in (self._replies, self._counts, self._deadlines):
+            facts.clear()
+
     def take_beyond(self, limit: int) -> tuple[list[int], list[Message]]:
         """Remove what has come back, and was delivered more than `limit` times: (sequence numbers, messages)."""
         over = [each for each in self._again if self._counts.get(each[0], 0) > limit]

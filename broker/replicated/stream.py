@@ -107,7 +107,8 @@ class QueueStream:
     """That of one queue; `is_ours` when it was declared in an earlier life of the node.
 
     With `is_single` only one front-end at a time is given messages (`cluster.pin`).
-    `changed` is called when it has become ready, `counted` when the number of messages is known anew.
+    `changed` is called when it has become ready, `counted` when the number of messages is known anew, `renewed` when it
+    is another stream than before: somebody has deleted it and made it again, and counts its messages from 1.
     """
 
     def __init__(
@@ -120,7 +121,10 @@ class QueueStream:
         *,
         is_ours: bool,
         is_single: bool = False,
+        renewed: Callable[[], None] | None = None,
     ) -> None:
+        self._renewed = renewed
+        self._created: object = None  # when, as the servers say
         self._settings = settings
         self._is_single = is_single
         self._asking = asking
@@ -177,11 +181,20 @@ class QueueStream:
         ):  # by the queue's own, as it was declared elsewhere
             self._on_failed(found)
             return
+        self._note_age(found)
         settings = ConsumerSettings(name=CONSUMER)
         if self._is_single:
             settings = replace(settings, ack_wait_ms=SINGLE_ACK_WAIT_MS, more=PINNED)
         consumer = api.create_consumer(self.name, settings)
         self._asking.ask(consumer, self._on_consumer)
+
+    def _note_age(self, found: Document | Refusal) -> None:
+        created = None if isinstance(found, Refusal) else found.get("created")
+        if created is None:
+            return
+        before, self._created = self._created, created
+        if before not in (None, created) and self._renewed is not None:
+            self._renewed()
 
     def _on_consumer(self, found: Document | Refusal) -> None:
         if isinstance(found, Refusal):
@@ -263,6 +276,7 @@ class QueueStream:
                 self.placement = self.placement._replace(leader="", online=())
             self._on_looked(stream, waiting)
             return
+        self._note_age(stream)
         self.placement = Placement(*api.members_of(stream))
         self._measure(stream, waiting)
 

@@ -78,6 +78,7 @@ class Stream:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
+        self.created = f"{id(self)}"
         self.last = 0
         self.messages: dict[int, bytes] = {}
         """Those that are not acknowledged."""
@@ -279,7 +280,7 @@ class FakeJetStream:
         match words:
             case ["STREAM", "CREATE", name]:
                 stream = self.streams.setdefault(name, Stream(json.loads(body)))
-                return {"state": stream.state()}
+                return {"state": stream.state(), "created": stream.created}
             case ["STREAM", "LEADER", "STEPDOWN", name] if name in self.streams:
                 self.leaders[name] = json.loads(body)["placement"]["preferred"]
             case [_, _, name, *_] if name not in self.streams:
@@ -303,8 +304,12 @@ class FakeJetStream:
             case ["STREAM", "INFO", name]:
                 self.look_count += 1
                 found = self.streams[name]
-                state = found.state() | ({"subjects": found.retained.counts()} if body else {})
-                return {"state": state, "cluster": self._cluster_of(name), "config": found.config}
+                return {
+                    "state": found.state() | ({"subjects": found.retained.counts()} if body else {}),
+                    "cluster": self._cluster_of(name),
+                    "config": found.config,
+                    "created": found.created,
+                }
             case ["CONSUMER", "INFO", name, _]:
                 return self.streams[name].consumer_state()
             case ["STREAM", "PURGE", name]:

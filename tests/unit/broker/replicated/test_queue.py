@@ -945,3 +945,34 @@ def test_acknowledgements_that_a_broken_connection_took_along_go_by_the_next_one
     bench.link.open()
     bench.settle(0.1)
     assert not bench.stream().messages
+
+
+def test_what_is_held_of_a_stream_that_was_deleted_and_made_again_acknowledges_nothing_there(
+    bench: ClusterBench,
+) -> None:
+    """By another front-end; this one meets the new stream when it connects, or with a look."""
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, *[b"x"] * 6)
+    bench.settle()
+    other = consume(bench, prefetch=3)
+    assert len(bodies(other)) == 3
+    old = bench.stream()
+    bench.link.lose()
+    name = str(old.config["name"])
+    new = bench.world.streams[name] = type(old)(old.config)
+    new.has_consumer = True
+    assert new.created != old.created
+    new.messages = dict(old.messages)
+    new.last = old.last
+    new.counts = dict.fromkeys(new.messages, 1)  # all are handed out elsewhere
+    bench.link.open()
+    bench.settle()
+    other.call(1, spec.Basic.Ack(2, multiple=True), spec.Basic.Nack(3, requeue=True))
+    bench.settle()
+    assert len(new.messages) == 6
+    assert bodies(other) == []
+    assert queue.unacked_count == 0
+    new.ready.append(3)
+    bench.settle()
+    assert bodies(other) == [(4, True)]
