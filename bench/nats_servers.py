@@ -105,6 +105,10 @@ class NatsServer:
             time.sleep(0.02)
         raise RuntimeError(f"{self.name} did not open its port in {START_S:.0f} s")
 
+    def log_lines(self, count: int) -> list[str]:
+        """The last ones, of all its starts."""
+        return self._log.read_text(errors="replace").splitlines()[-count:]
+
     def kill(self) -> None:
         """End it as kill -9 does."""
         if self._process is not None:

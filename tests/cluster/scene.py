@@ -28,6 +28,7 @@ QUIET_S = 13.0
 """Servers wait for an acknowledgement for ten seconds: what has not come after that does not come."""
 DRAIN_S = 40.0
 PROGRESS_S = 10.0
+LOG_LINES = 60
 
 
 def end_with_sigterm() -> None:
@@ -92,8 +93,19 @@ class Scene:
             client.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self._say_what_servers_say()
         self._end()
+
+    def _say_what_servers_say(self) -> None:
+        """For who looks for what went wrong: the directories go with the run."""
+        self.progress(is_due=True)
+        for server in self.cluster.servers:
+            print(f"-- {server.name}", *server.log_lines(LOG_LINES), sep="\n", file=sys.stderr)
+        for node in self.nodes:
+            lines = node.log_of_this_start().splitlines()[-LOG_LINES:]
+            print(f"-- {node.data_dir.name}", *lines, sep="\n", file=sys.stderr)
 
     def _end(self) -> None:
         clients = [each for each in (*self.publishers, *self.consumers) if each.is_alive()]
