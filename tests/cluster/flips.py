@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import random
 import sys
@@ -75,7 +76,9 @@ class Group:
         return found
 
     def _add(self, found: dict[str, list[Path]], owner: str, path: Path) -> None:
-        if path.is_file() and path.stat().st_size:
+        with contextlib.suppress(FileNotFoundError):
+            if not path.is_file() or not path.stat().st_size:
+                return
             name = "*.blk" if path.suffix == ".blk" else path.name
             name = "snapshot" if "snapshots" in path.parts else name
             found[f"{owner}: {name}"].append(path)
@@ -187,7 +190,14 @@ class Round:
             for number in range(ledger.published)
             if ledger.confirmed[number] and not ledger.seen[number]
         ]
-        return f"{len(numbers)} of {ledger.published}: {numbers[0]} to {numbers[-1]}"
+        # A new stream, filled in this order.
+        subject = f"$JS.API.STREAM.MSG.GET.{stream_name('/', self._names[place])}".encode()
+        kept = self._scene.ask(
+            [Request(subject, json.dumps({"seq": number + 1}).encode()) for number in numbers]
+        )
+        there = sum(map(bool, kept))
+        span = f"{numbers[0]} to {numbers[-1]}"
+        return f"{len(numbers)} of {ledger.published} ({span}), {there} in the stream"
 
     def delete(self) -> None:
         with pika.BlockingConnection(pika.URLParameters(self._scene.node.url)) as connection:
@@ -262,7 +272,13 @@ class Flips:
         found.delete()
 
     def _flip(self, group: Group, store: Path) -> str:
-        files = group.files(store)
+        while True:
+            with contextlib.suppress(
+                FileNotFoundError, ValueError
+            ):  # a server that runs removes some
+                return self._flip_one(group.files(store))
+
+    def _flip_one(self, files: dict[str, list[Path]]) -> str:
         kinds = sorted(files)
         # Most of what is on disk is in those, and of most of their octets something depends.
         weights = [4 if kind.endswith(".blk") else 1 for kind in kinds]
@@ -290,13 +306,13 @@ class Flips:
     def _note(self, found: Round, kinds: list[str], short: list[int], server: NatsServer) -> None:
         for kind in kinds:
             self.rows[kind].flips += 1
-        for place in short:
-            self.rows[kinds[place]].details.append(found.detail(place))
         lost = short
         if short:
             other = next(each for each in self.cluster.servers if each is not server)
             found.lead(other.name, short)
             lost = found.missing()
+        for place in lost:
+            self.rows[kinds[place]].details.append(found.detail(place))
         for place in short:
             self.rows[kinds[place]].lost += place in lost
             self.rows[kinds[place]].hidden += place not in lost
