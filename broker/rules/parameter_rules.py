@@ -66,6 +66,13 @@ def _at_least(least: int) -> Check:
     return check
 
 
+def _within(least: int, most: int) -> Check:
+    def check(value: object) -> bool:
+        return _at_least(least)(value) and isinstance(value, int) and value <= most
+
+    return check
+
+
 def _one_of(*known: object) -> Check:
     def check(value: object) -> bool:
         return not isinstance(value, bool | float) and value in known
@@ -78,7 +85,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_age(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\d+[YMDhms]", value) is not None
+    return isinstance(value, str) and re.fullmatch(r"0*[1-9][0-9]*[YMDhms]", value) is not None
 
 
 # Key: (test of the value, what the refusal says that it should have been).
@@ -104,7 +111,8 @@ _RULES: Final[dict[str, tuple[Check, str]]] = {
     ),
     "queue-mode": (_one_of("default", "lazy"), "queue-mode value"),
     "queue-version": (_one_of(1, 2), "queue-version value"),
-    "stream-max-segment-size-bytes": (_at_least(0), "segment size"),
+    "stream-filter-size-bytes": (_within(16, 255), "filter size. Valid range is 16-255"),
+    "stream-max-segment-size-bytes": (_within(0, 3_000_000_000), "segment size"),
 }
 # Mirroring: taken over from RabbitMQ's definitions and without effect on a single node.
 _MIRRORING: Final[dict[str, Check]] = {

@@ -51,6 +51,7 @@ def about(definition: Any, **more: Any) -> str:
         ("queue-leader-locator", "queue leader locator value"),
         ("queue-mode", "queue-mode value"),
         ("queue-version", "queue-version value"),
+        ("stream-filter-size-bytes", "filter size. Valid range is 16-255"),
         ("stream-max-segment-size-bytes", "segment size"),
         ("ha-mode", "ha-mode value"),
     ],
@@ -69,6 +70,15 @@ def test_a_value_of_the_wrong_kind(key: str, what: str) -> None:
         ({"queue-version": 3}, "3 is not a valid queue-version value"),
         ({"queue-version": True}, "true is not a valid queue-version value"),
         ({"max-age": "5x"}, '<<"5x">> is not a valid max age'),
+        ({"max-age": "0s"}, '<<"0s">> is not a valid max age'),
+        (
+            {"stream-max-segment-size-bytes": 3_000_000_001},
+            "3000000001 is not a valid segment size",
+        ),
+        (
+            {"stream-filter-size-bytes": 15},
+            "15 is not a valid filter size. Valid range is 16-255",
+        ),
         ({}, "no policy provided"),
         (5, "definition must be a dictionary: 5"),
         ({"foo": 1}, '[{<<"foo">>,1}] are not recognised policy settings'),

@@ -44,12 +44,18 @@ def test_the_highest_priority_that_matches_applies() -> None:
         ("classic_queues", "quorum", False),
         ("quorum_queues", "quorum", True),
         ("exchanges", "quorum", False),
+        ("all", "stream", True),
+        ("queues", "stream", True),
+        ("streams", "stream", True),
+        ("quorum_queues", "stream", False),
+        ("classic_queues", "stream", False),
         ("exchanges", "exchange", True),
         ("exchanges", "queue", False),
     ],
 )
 def test_apply_to(apply_to: Any, kind: Any, applies: bool) -> None:
-    found = policies(policy("p", apply_to=apply_to)).effective(kind, "n")
+    given = policy("p", apply_to=apply_to, definition={"max-length-bytes": 1})
+    found = policies(given).effective(kind, "n")
     assert (found is not NO_POLICY) is applies
 
 
@@ -67,14 +73,17 @@ def test_a_key_of_another_queue_type_keeps_the_policy_from_queues() -> None:
         ("dead-letter-strategy", ["quorum"]),
         ("queue-mode", ["queue"]),
         ("ha-mode", ["queue"]),
-        ("max-age", []),
+        ("max-age", ["stream"]),
         ("overflow", ["queue", "quorum"]),
+        ("max-length", ["queue", "quorum"]),
+        ("queue-leader-locator", ["quorum", "stream"]),
+        ("consumer-timeout", ["queue", "quorum", "stream"]),
     ],
 )
 def test_a_policy_holds_for_the_types_that_know_all_of_it(key: str, kinds: list[str]) -> None:
-    found = policies(policy("p", definition={key: 1, "max-length": 1}))
-    both: tuple[Any, ...] = ("queue", "quorum")
-    assert [kind for kind in both if found.effective(kind, "q") is not NO_POLICY] == kinds
+    found = policies(policy("p", definition={key: 1, "max-length-bytes": 1}))
+    types: tuple[Any, ...] = ("queue", "quorum", "stream")
+    assert [kind for kind in types if found.effective(kind, "q") is not NO_POLICY] == kinds
 
 
 def test_operator_policies_are_merged_in() -> None:
