@@ -83,6 +83,8 @@ class Pulls:
         self._number = 0
         self._heard_ms = 0.0
         self._not_before_ms = 0.0
+        self.was_silent = False
+        """Whether requests were open, and nothing was heard of them for too long."""
         self.last_status: Headers | None = None
         """What the server said of a request that ended before it was filled, the last time."""
 
@@ -123,6 +125,7 @@ class Pulls:
         """A server that says nothing at all has no request of ours; one that is long over was lost before."""
         limits = self._limits
         if now_ms - self._heard_ms >= _SILENCES * limits.heartbeat_ms:
+            self.was_silent |= bool(self._open)
             self._open.clear()
         over_ms = now_ms - limits.expires_ms - limits.heartbeat_ms
         for number in [number for number, pull in self._open.items() if pull.asked_ms <= over_ms]:

@@ -60,7 +60,10 @@ def start_of(spec: OffsetSpec, wall_ms: int) -> tuple[retained.Start, int]:
 
 
 class Reader:
-    """That of one consumer. `then` is told once whether there is one, and why there is none; "" for one."""
+    """That of one consumer.
+
+    `on_lost` is called when the servers' consumer is gone: it may be that the stream is.
+    """
 
     def __init__(
         self,
@@ -69,9 +72,9 @@ class Reader:
         front_end: FrontEnd,
         start: tuple[retained.Start, int],
         wanted: FilterSpec | None,
-        then: Callable[[str], None],
         *,
         changed: Callable[[], None],
+        on_lost: Callable[[], None],
         on_unreadable: Callable[[int, str], None],
     ) -> None:
         self.consumer = consumer
@@ -80,8 +83,9 @@ class Reader:
         self._start, self._lowest = start
         self._fields = None if wanted is None else _filter_fields(wanted)
         self._matches_unfiltered = wanted is not None and wanted.matches_unfiltered
-        self._then: Callable[[str], None] | None = then
+        self._then: Callable[[str], None] | None = None
         self._changed = changed
+        self._on_lost = on_lost
         self._on_unreadable = on_unreadable
         self._chunks: deque[tuple[int, bytes]] = deque()
         self._chunk_bytes = 0
@@ -97,6 +101,11 @@ class Reader:
         self._is_over = False
 
     # -- the servers' consumer ------------------------------------------------------------------------------------
+
+    def begin(self, then: Callable[[str], None]) -> None:
+        """Find the place; `then` is told once why there is none, or ""."""
+        self._then = then
+        self.open()
 
     def open(self) -> None:
         """Ask for a consumer, unless there is one, or it is asked for."""
@@ -146,14 +155,22 @@ class Reader:
         self._front_end.ask(retained.delete_reader(self._stream, name), _ignore)
 
     def _begin_anew(self, now_ms: float) -> None:
-        self._close(self._name)
+        if self._pulls is not None:
+            self._close(self._name)
         self._not_before_ms = now_ms + ANEW_MS
+        self._on_lost()
 
     def lost(self) -> None:
         """The connection broke: what was on its way will not come."""
         if self._pulls is not None:
             self._front_end.unsubscribe(self._sid)
             self._pulls, self._sid = None, 0
+
+    def start_over(self) -> None:
+        """The stream is another one now: of that all is wanted."""
+        if self._next_sequence:
+            self._next_sequence, self._lowest = 1, 0
+            self._begin_anew(self._front_end.now_ms())
 
     def end(self, reason: str) -> None:
         """The consumer leaves, or the queue is gone."""
@@ -201,7 +218,13 @@ class Reader:
         if not self._chunks:
             count = max(1, count)
         self._pulls.allow(max(0, count))
-        self._front_end.write(self._pulls.poll(now_ms))
+        octets = self._pulls.poll(now_ms)
+        if self._pulls.was_silent:
+            self._begin_anew(
+                now_ms
+            )  # its server may stand still, and be the only one that knows it
+        else:
+            self._front_end.write(octets)
 
     def due_ms(self, now_ms: float) -> float:
         """When `send` has something to do, if nothing happens."""

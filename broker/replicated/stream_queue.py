@@ -98,6 +98,7 @@ class StreamQueue(StreamFigures):
             context.scheduler,
             self._changed,
             self._on_counted,
+            replaced=self._on_replaced,
             is_ours=declaration.default_version is not None,
             is_by_policy=settings != queue_settings.compute(self.arguments, {}),
         )
@@ -145,6 +146,11 @@ class StreamQueue(StreamFigures):
         self._message_count = self._stream.message_count
         self._publishing.looked()
         self._changed()
+
+    def _on_replaced(self) -> None:
+        """Another front-end has deleted it, and somebody, perhaps this one, has declared it again."""
+        for reader in self._readers.values():
+            reader.start_over()
 
     # -- publishing -----------------------------------------------------------------------------------------------
 
@@ -248,11 +254,11 @@ class StreamQueue(StreamFigures):
             self._front_end,
             start_of(spec, self._scheduler.wall_ms()),
             filter_spec(consumer.arguments),
-            on_open,
             changed=self._changed,
+            on_lost=self._looks.hurry,
             on_unreadable=self._on_unreadable,
         )
-        self._readers[consumer].open()
+        self._readers[consumer].begin(on_open)
 
     def _on_unreadable(self, sequence: int, reason: str) -> None:
         self._front_end.observer.record_unreadable(self.vhost_name, self.name, sequence, reason)

@@ -202,6 +202,43 @@ def test_servers_that_are_killed_cost_no_message_and_no_consumer_sees_one_twice(
     assert seen == [confirmed] * 2
 
 
+@pytest.mark.timeout(300)
+def test_a_server_that_stands_still_keeps_no_consumer_waiting(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "s", **STREAM)
+    publish(channel, "s", 1)
+    connected = {server.name for server in nodes.cluster.servers[1:]}  # not the front-end's own
+    consumers = [nodes.channel(node) for _ in range(6)]
+    seen: list[list[int]] = [[] for _ in consumers]
+    for consumer, mine in zip(consumers, seen, strict=True):
+        consumer.basic_qos(prefetch_count=20)
+
+        def taken(channel: Any, method: Any, _: Any, body: bytes, mine: list[int] = mine) -> None:
+            mine.append(int(body))
+            channel.basic_ack(method.delivery_tag)
+
+        consumer.basic_consume("s", taken, arguments={"x-stream-offset": "first"})
+
+    def consume_until(count: int) -> None:
+        until = time.monotonic() + patient(40)
+        while min(map(len, seen)) < count and time.monotonic() < until:
+            for consumer in consumers:
+                consumer.connection.process_data_events(0.02)
+
+    consume_until(1)
+    channel.confirm_delivery()
+    for number, name in enumerate(sorted(connected), start=1):
+        server = nodes.cluster.by_name(name)
+        server.pause()
+        try:
+            publish(channel, "s", 1, first=number)
+            consume_until(number + 1)
+        finally:
+            server.resume()
+        assert seen == [list(range(number + 1))] * len(consumers)
+
+
 @pytest.mark.timeout(240)
 def test_a_front_end_that_is_killed_leaves_the_stream_to_the_others_and_to_its_next_life(
     nodes: Nodes,

@@ -68,11 +68,11 @@ def opened() -> tuple[Servers, Reader]:
         cast("Any", servers),
         (retained.FIRST, 0),
         None,
-        told.append,
         changed=ignore,
+        on_lost=ignore,
         on_unreadable=ignore,
     )
-    reader.open()
+    reader.begin(told.append)
     assert told == [""]
     return servers, reader
 

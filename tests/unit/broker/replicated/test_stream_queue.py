@@ -338,6 +338,39 @@ def test_a_delivery_that_was_lost_comes_again_and_none_twice(bench: ClusterBench
     assert bodies(other) == [b"3"]
 
 
+def test_a_reader_whose_server_says_nothing_is_made_anew(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    declared(bench, client)
+    publish(bench, client, b"0")
+    other = consume(bench)
+    assert bodies(other) == [b"0"]
+    (reader,) = stream(bench).readers.values()
+    reader.pulls.clear()  # it stands still, and what it was asked for with it
+    publish(bench, client, b"1")
+    bench.settle(6)
+    assert bodies(other) == []
+    bench.settle(6)
+    assert bodies(other) == [b"1"]
+
+
+def test_a_stream_that_was_deleted_elsewhere_is_another_one_and_read_from_its_beginning(
+    bench: ClusterBench,
+) -> None:
+    client = publisher(bench)
+    queue = declared(bench, client)
+    for body in (b"0", b"1", b"2"):
+        publish(bench, client, body)
+    other = consume(bench)
+    assert len(bodies(other)) == 3
+    (name,) = bench.world.streams
+    del bench.world.streams[name]
+    client.send(publish_bytes(1, "", "s", b"new"))
+    bench.settle(12)
+    assert client.names() == ["Basic.Ack"]
+    assert bodies(other) == [b"new"]
+    assert queue.ready_count == 1
+
+
 def test_what_is_no_chunk_is_told_and_passed_over(bench: ClusterBench) -> None:
     client = publisher(bench)
     declared(bench, client)
