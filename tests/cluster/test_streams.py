@@ -13,6 +13,8 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
+from pyspark_amqp.wire import UnsuitableQueue, connect
+from pyspark_amqp.wire.stream_queue import StreamConsumer, end_offset, offset_at, offset_of
 from tests.support.front_ends import STREAM, Nodes, declare, numbers, publish
 from tests.support.patience import patient
 
@@ -261,3 +263,30 @@ def test_a_front_end_that_is_killed_leaves_the_stream_to_the_others_and_to_its_n
     again = nodes.channel(one)
     assert declare(again, "s", **STREAM) == 100
     assert numbers(read(again, "s", 30, offsets(found)[69] + 1)) == list(range(70, 100))
+
+
+@pytest.mark.timeout(180)
+def test_the_client_of_the_spark_source_reads_it_as_rabbitmqs(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "s", **STREAM)
+    declare(channel, "q")
+    channel = nodes.channel(node)
+    channel.confirm_delivery()
+    with connect(node.url) as connection:
+        assert end_offset(connection, "s") is None
+    publish(channel, "s", 60)
+    expected = offsets(read(channel, "s", 60))
+    with connect(node.url) as connection:
+        assert end_offset(connection, "s") == expected[-1] + 1
+    with connect(node.url) as connection:
+        assert offset_at(connection, "s", expected[6] + 1) == expected[7]
+    with connect(node.url) as connection:
+        consumer = StreamConsumer(connection, "s", expected[8])
+        found: list[int | None] = []
+        while len(found) < 52:
+            deliveries = consumer.read(1000, idle_timeout_s=patient(30))
+            found += map(offset_of, deliveries.properties)
+        assert found == expected[8:]
+    with connect(node.url) as connection, pytest.raises(UnsuitableQueue, match="it is no stream"):
+        StreamConsumer(connection, "q", "first")
