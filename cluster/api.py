@@ -38,6 +38,7 @@ class Request(NamedTuple):
 
     subject: bytes
     payload: bytes
+    headers: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ class Questions:
         self._number += 1
         self._waiting[self._number] = now_ms + ANSWER_MS, then
         reply = b"%b.%d" % (self._inbox, self._number)
-        return encode_publish(request.subject, request.payload, reply)
+        return encode_publish(request.subject, request.payload, reply, request.headers)
 
     def answered(self, delivered: Delivered) -> None:
         """An answer has come. One that is late says nothing any more."""

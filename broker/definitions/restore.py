@@ -91,7 +91,7 @@ def restore(
                 if kind == "parameter":
                     parameters.restore(value, vhosts, known)
                 else:
-                    _restore_row(kind, value, vhosts, auth, make_vhost)
+                    restore_row(kind, value, vhosts, auth, make_vhost)
             except (KeyError, TypeError, ValueError) as error:
                 unusable.append(UnusableRow(kind=kind, key=key, reason=repr(error)))
     return unusable
@@ -177,9 +177,10 @@ def put_vhost(vhost: Vhost, definitions: DefinitionLog) -> None:
     )
 
 
-def _restore_row(
+def restore_row(
     kind: str, row: Row, vhosts: dict[str, Vhost], auth: Auth, make_vhost: MakeVhost
 ) -> None:
+    """Take over a row of any kind but a parameter's. Raises: KeyError, TypeError, ValueError."""
     match kind:
         case "vhost":
             name = _text(row, "name")
@@ -221,7 +222,8 @@ def _restore_row(
 
 def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
     if kind == "policy":
-        _restore_policy(row, vhost)
+        policy = policy_of(row)
+        vhost.policies.of_kind(is_operator=bool(row.get("is_operator")))[policy.name] = policy
     elif kind == "exchange":
         name, exchange_type = _text(row, "name"), _text(row, "type")
         if exchange_type not in TYPES or name in vhost.exchanges:
@@ -253,31 +255,34 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
         queue.made_ms = _made_ms(row)
         if "former_arguments" in row:
             vhost.former_arguments[name] = unpack_arguments(_text(row, "former_arguments"))
-    else:
-        edge = Edge(
-            source=_text(row, "source"),
-            kind=cast("DestinationKind", _text(row, "kind")),
-            destination=_text(row, "destination"),
-            routing_key=_text(row, "routing_key").encode("utf-8", "surrogateescape"),
-            arguments=unpack_arguments(_text(row, "arguments")),
-            place=cast("int", row.get("place", 0)),
-        )
-        if not vhost.restore_binding(edge):
-            raise ValueError("source or destination is missing")
+    elif not vhost.restore_binding(edge_of(row)):
+        raise ValueError("source or destination is missing")
 
 
-def _restore_policy(row: Row, vhost: Vhost) -> None:
+def edge_of(row: Row) -> Edge:
+    """The binding that a row is about. Raises: KeyError, TypeError, ValueError."""
+    return Edge(
+        source=_text(row, "source"),
+        kind=cast("DestinationKind", _text(row, "kind")),
+        destination=_text(row, "destination"),
+        routing_key=_text(row, "routing_key").encode("utf-8", "surrogateescape"),
+        arguments=unpack_arguments(_text(row, "arguments")),
+        place=cast("int", row.get("place", 0)),
+    )
+
+
+def policy_of(row: Row) -> Policy:
+    """The policy that a row is about. Raises: KeyError, TypeError."""
     definition, priority = row["definition"], row["priority"]
     if not isinstance(definition, dict) or not isinstance(priority, int | float):
         raise TypeError("definition or priority of the wrong type")
-    policy = Policy(
+    return Policy(
         name=_text(row, "name"),
         pattern=_text(row, "pattern"),
         definition=cast("Mapping[str, PolicyValue]", definition),
         apply_to=cast("ApplyTo", _text(row, "apply_to")),
         priority=priority,
     )
-    vhost.policies.of_kind(is_operator=bool(row.get("is_operator")))[policy.name] = policy
 
 
 def _text(row: Row, key: str) -> str:

@@ -15,7 +15,7 @@ Sources: RabbitMQ's rabbit_exchange (assert_equivalence, delete), rabbit_binding
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from burrowmq.broker.exchange import exchange_class
 from burrowmq.broker.exchange.binding import Binding, binding_identity
@@ -119,22 +119,24 @@ class ExchangeGraph:
 
     def create(self, declaration: ExchangeDeclaration) -> Exchange:
         """Make an exchange that does not exist. Raises: PreconditionFailed for what its type cannot use."""
-        exchange_class(declaration.type).check_arguments(declaration.arguments)
+        key, row = self.row_of(declaration)
         exchange = self.restore(declaration)
         if exchange.durable:
-            self._rows.put(
-                "exchange",
-                row_key(self.vhost_name, exchange.name),
-                {
-                    "vhost": self.vhost_name,
-                    "name": exchange.name,
-                    "type": exchange.type,
-                    "auto_delete": exchange.auto_delete,
-                    "internal": exchange.internal,
-                    "arguments": pack_arguments(exchange.arguments),
-                },
-            )
+            self._rows.put("exchange", key, row)
         return exchange
+
+    def row_of(self, declaration: ExchangeDeclaration) -> tuple[str, Row]:
+        """(key, row) of an exchange that is to be made. Raises: PreconditionFailed for what its type cannot use."""
+        exchange_class(declaration.type).check_arguments(declaration.arguments)
+        row: Row = {
+            "vhost": self.vhost_name,
+            "name": declaration.name,
+            "type": declaration.type,
+            "auto_delete": declaration.auto_delete,
+            "internal": declaration.internal,
+            "arguments": pack_arguments(declaration.arguments),
+        }
+        return row_key(self.vhost_name, declaration.name), row
 
     def restore(self, declaration: ExchangeDeclaration) -> Exchange:
         """Make an exchange without writing a row: it came from one, or is not durable."""
@@ -149,15 +151,19 @@ class ExchangeGraph:
         self.install(exchange)
         return exchange
 
+    def check_deletable(self, exchange: Exchange, *, if_unused: bool) -> None:
+        """Raise PreconditionFailed when it is in use and must not be."""
+        if if_unused and exchange.bindings:
+            raise PreconditionFailed(
+                f"{describe('exchange', exchange.name, self.vhost_name)} in use"
+            )
+
     def delete(self, exchange: Exchange, *, if_unused: bool = False) -> None:
         """Delete an exchange with its bindings; auto-delete exchanges that lead to it may follow.
 
         Raises: PreconditionFailed when in use.
         """
-        if if_unused and exchange.bindings:
-            raise PreconditionFailed(
-                f"{describe('exchange', exchange.name, self.vhost_name)} in use"
-            )
+        self.check_deletable(exchange, if_unused=if_unused)
         waiting = [exchange]
         while waiting:
             current = waiting.pop()
@@ -185,18 +191,41 @@ class ExchangeGraph:
         if not self._add_binding(source, binding):
             return False
         if self._is_durable(source, binding):
-            row: Row = {
-                "vhost": self.vhost_name,
-                "source": edge.source,
-                "kind": edge.kind,
-                "destination": edge.destination,
-                "routing_key": edge.routing_key.decode("utf-8", "surrogateescape"),
-                "arguments": pack_arguments(edge.arguments),
-            }
-            if source.keeps_order:
-                row["place"] = place
-            self._rows.put("binding", self._binding_key(binding), row)
+            self._rows.put("binding", self._binding_key(binding), self._row_of(source, binding))
         return True
+
+    def _row_of(self, source: Exchange, binding: Binding) -> Row:
+        row: Row = {
+            "vhost": self.vhost_name,
+            "source": source.name,
+            "kind": binding.destination_kind,
+            "destination": binding.destination.name,
+            "routing_key": binding.routing_key.decode("utf-8", "surrogateescape"),
+            "arguments": pack_arguments(binding.arguments),
+        }
+        if source.keeps_order:
+            row["place"] = binding.place
+        return row
+
+    def rows_to(self, kind: DestinationKind, name: str) -> list[tuple[str, Row]]:
+        """(key, row) of each durable binding that leads to a queue or exchange."""
+        return [
+            (self._binding_key(binding), self._row_of(source, binding))
+            for binding in self.bindings_to(kind, name)
+            if self._is_durable(source := self.exchange(binding.source.name), binding)
+        ]
+
+    def forget(self, key: list[str]) -> None:
+        """Remove the binding whose row has this key (without the vhost), if there is one."""
+        source, kind, destination, routing_key, arguments = key
+        known = self.exchanges.get(source)
+        if known is None:
+            return
+        octets = routing_key.encode("utf-8", "surrogateescape")
+        identity = (cast("DestinationKind", kind), destination, octets, bytes.fromhex(arguments))
+        binding = known.find(identity)
+        if binding is not None:
+            self.unbind(binding)
 
     def restore_binding(self, edge: Edge, destination: Destination) -> bool:
         """Add a binding without writing a row; False when its source is missing."""
@@ -205,6 +234,15 @@ class ExchangeGraph:
             source,
             Binding(source, destination, edge.kind, edge.routing_key, edge.arguments, edge.place),
         )
+
+    def adopt_binding(self, edge: Edge, destination: Destination) -> bool:
+        """Add a binding that another front-end has made, in the place that it has there, and its row."""
+        is_new = self.restore_binding(edge, destination)
+        binding = self.find(edge)
+        if is_new and binding is not None:
+            source = self.exchanges[edge.source]
+            self._rows.put("binding", self._binding_key(binding), self._row_of(source, binding))
+        return binding is not None
 
     def find(self, edge: Edge) -> Binding | None:
         """The binding described, if there is one."""

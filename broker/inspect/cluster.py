@@ -28,6 +28,19 @@ def cluster_link(node: RunningNode) -> Row | None:
         "since": _shown(link.since_ms),
         "reason": link.reason,
         "connections": link.opened_count,
+        "definitions": _shared(node),
+    }
+
+
+def _shared(node: RunningNode) -> Row | None:
+    share = node.replication.share
+    if share is None:
+        return None
+    rows = share.rows
+    return {
+        "shared": rows.count,
+        "waiting": rows.pending_count,
+        "state": "agreed" if rows.is_ready else "last known",
     }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.queue.rules.quorum import REPLICAS_MAX
 from burrowmq.config.cluster import ClusterConfig
+from burrowmq.storage.loop.definitions import DefinitionChange, Definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,33 @@ if TYPE_CHECKING:
     from burrowmq.broker.queue.context import QueueContext
     from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+    from burrowmq.broker.replicated.definitions import SharedDefinitions
     from burrowmq.broker.replicated.front_end import FrontEnd
+    from burrowmq.broker.replicated.in_force import InForce
     from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
     from burrowmq.broker.report.observer import Observer
     from burrowmq.broker.turn.clock import Entropy, Scheduler
+
+
+class Overheard(Definitions):
+    """Where rows are staged, and somebody hears of each."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        super().__init__(self._written)
+        self._definitions = definitions
+        self.on_written: Callable[[str, str, object], None] = _unheard
+
+    def _written(self, change: DefinitionChange) -> None:
+        kind, key, value = change
+        if value is None:
+            self._definitions.delete(kind, key)
+        else:
+            self._definitions.put(kind, key, value)
+        self.on_written(kind, key, value)
+
+
+def _unheard(_kind: str, _key: str, _value: object) -> None:
+    return None
 
 
 class NodeReplication:
@@ -31,6 +55,21 @@ class NodeReplication:
         self._config = config
         self._connect = connect
         self._front_end: FrontEnd | None = None
+        self.share: SharedDefinitions | None = None
+        """The definitions that other front-ends have as well; None without a cluster."""
+
+    def share_definitions(
+        self, node: InForce, definitions: Overheard, scheduler: Scheduler
+    ) -> None:
+        """Have what is written there agreed with other front-ends; before anything is."""
+        if self._connect is None:
+            return
+        from burrowmq.broker.replicated.definitions import SharedDefinitions  # noqa: PLC0415
+
+        self.share = SharedDefinitions(
+            node, definitions, self._connection(), scheduler, replicas=self._config.replicas
+        )
+        definitions.on_written = self.share.written
 
     @property
     def front_end(self) -> FrontEnd | None:
@@ -91,6 +130,8 @@ class NodeReplication:
     def start(self) -> None:
         """Connect, and stay connected."""
         if self._connect is not None:
+            if self.share is not None:
+                self.share.start()
             self._connection().start()
 
     async def stop(self) -> None:

@@ -28,7 +28,7 @@ from burrowmq.broker.node import options, self_check
 from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.queue_faults import QueueFaults
-from burrowmq.broker.node.replication import replication
+from burrowmq.broker.node.replication import Overheard, replication
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.node.shovels import NodeShovels
 from burrowmq.broker.node.start_batches import StartBatches
@@ -183,7 +183,7 @@ class RunningNode:
 
     def _make_engine(self, refuse: Callable[[str], None] | None) -> Engine:
         config, machine = self.config, self.process.machine
-        return Engine(
+        engine = Engine(
             config.data_dir,
             machine.filesystem,
             options.store(
@@ -195,6 +195,9 @@ class RunningNode:
             definitions.highest_levels,
             self_check.writer_maker(refuse),
         )
+        if self.has_cluster:
+            engine.definitions = Overheard(engine.definitions)
+        return engine
 
     def _make_factory(self) -> VhostFactory:
         self.replication = replication(
@@ -205,6 +208,9 @@ class RunningNode:
             self.observer,
             self._on_eased,
         )
+        definitions = self.engine.definitions
+        if isinstance(definitions, Overheard):
+            self.replication.share_definitions(self, definitions, self.scheduler)
         factory = VhostFactory(
             self.config,
             self.engine,
@@ -298,6 +304,8 @@ class RunningNode:
             )
             for row in unusable:
                 self.observer.definition_unusable(row.kind, row.key, row.reason)
+            if self.replication.share is not None:
+                self.replication.share.remember(rows)
             rows.clear()  # they weigh as much as the parts that queues are given now
         elif self.config.load_definitions is None:
             # RabbitMQ: who brings definitions brings the first user too.
@@ -310,6 +318,8 @@ class RunningNode:
                 self.engine.definitions,
                 self.vhost_made,
             )
+            if self.replication.share is not None:
+                self.replication.share.is_seeded = True
         for vhost in self.vhosts.values():
             for queue in vhost.classic_queues():
                 queue.recover(functools.partial(self.engine.is_stored, vhost.name))
@@ -396,6 +406,10 @@ class RunningNode:
         if limit is not None and len(self.vhosts) >= limit:
             raise RefusedValue(f"cannot create vhost '{name}': vhost limit of {limit} is reached")
         return self.make_vhost(name)
+
+    def forget_vhost(self, name: str) -> None:
+        """Remove the files of a virtual host that is deleted."""
+        self.engine.delete_vhost(name)
 
     def vhost_made(self, vhost: Vhost) -> None:
         """A virtual host is new (not restored): give it what the configuration says it begins with."""

@@ -88,6 +88,7 @@ class VhostFactory:
             name, self._engine, make_queue, replies.find, self._options, self._in_a_turn_of_its_own
         )
         vhost.components = self._components
+        vhost.share = self._replication.share
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self._scheduler,

@@ -138,6 +138,7 @@ class FrontEnd:
 
     def start(self) -> None:
         """Connect, and stay connected."""
+        self._changed_now()
         self._link.start()
 
     async def stop(self) -> None:

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.rules.parameter_rules import Component
     from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.broker.vhost.route_tables import RouteTable
+    from burrowmq.broker.vhost.share import Share
     from burrowmq.broker.words.resource import Row
     from burrowmq.protocol.codec import Message
     from burrowmq.protocol.table import FieldTable
@@ -130,6 +131,7 @@ class Vhost:
         self.route_tables = RouteTables()
         self._is_default_reached = False  # as some exchange's alternate, now or before
         self.rows = Rows(engine)
+        self.share: Share | None = None  # with other front-ends, where a cluster is
         self.graph = ExchangeGraph(name, self.rows, self._apply_exchange_policy, self._changed)
         self.exchanges = self.graph.exchanges
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
@@ -346,6 +348,16 @@ class Vhost:
 
         Raises: PreconditionFailed for bad arguments, or when the vhost has as many queues as it may.
         """
+        self.check_new_queue(declaration)
+        queue = self.restore_queue(declaration)
+        if queue.durable:
+            self.put_row(queue)
+            if isinstance(queue, Queue) and self.engine.is_deleting(self.name, declaration.name):
+                queue.open_storage()
+        return queue
+
+    def check_new_queue(self, declaration: QueueDeclaration) -> None:
+        """Refuse what cannot be made. Raises: PreconditionFailed."""
         name = declaration.name
         if self.options.has_cluster and is_quorum(declaration):
             validate_quorum(declaration, self.name)
@@ -359,22 +371,21 @@ class Vhost:
                 f"cannot declare queue '{name}':"
                 f" queue limit in vhost '{self.name}' ({limit}) is reached"
             )
-        queue = self.restore_queue(declaration)
-        if queue.durable:
-            self._put_row(queue)
-            if isinstance(queue, Queue) and self.engine.is_deleting(self.name, name):
-                queue.open_storage()
-        return queue
 
-    def _put_row(self, queue: QueuePort) -> None:
-        row: Row = {
+    def row_of(self, queue: QueueDeclaration | QueuePort, made_ms: int) -> Row:
+        """What the definition store has of a queue."""
+        return {
             "vhost": self.name,
             "name": queue.name,
             "auto_delete": queue.auto_delete,
             "arguments": pack_arguments(queue.arguments),
             "version": self.options.default_queue_version,
-            "made_ms": queue.made_ms,
+            "made_ms": made_ms,
         }
+
+    def put_row(self, queue: QueuePort) -> None:
+        """Write that."""
+        row = self.row_of(queue, queue.made_ms)
         former = self.former_arguments.get(queue.name)
         if former is not None:
             row["former_arguments"] = pack_arguments(former)
@@ -415,7 +426,7 @@ class Vhost:
         Who declares it as the old one was declared finds it, too.
         """
         self.former_arguments[new.name] = former_arguments
-        self._put_row(new)
+        self.put_row(new)
         self._end_remains(new)
 
     def _end_remains(self, new: QueuePort) -> None:
@@ -537,7 +548,7 @@ class Vhost:
         Raises: NotFound (source before destination), PreconditionFailed, ResourceLocked.
         """
         source = self.graph.exchange(edge.source)
-        destination = self._destination(edge)
+        destination = self.destination(edge)
         if destination is None:
             raise not_found(edge.kind, edge.destination, self.name)
         source.validate(edge.routing_key, edge.arguments)
@@ -562,7 +573,7 @@ class Vhost:
 
     def restore_binding(self, edge: Edge) -> bool:
         """Add a binding without writing a row; False when an end of it is missing."""
-        destination = self._destination(edge)
+        destination = self.destination(edge)
         return destination is not None and self.graph.restore_binding(edge, destination)
 
     def unbind(self, edge: Edge, session: object = None) -> None:
@@ -581,7 +592,8 @@ class Vhost:
         """The bindings that lead to a queue or exchange."""
         return self.graph.bindings_to(kind, name)
 
-    def _destination(self, edge: Edge) -> Destination | None:
+    def destination(self, edge: Edge) -> Destination | None:
+        """What a binding leads to, if it is there."""
         if edge.kind == "queue":
             return self.queues.get(edge.destination)
         return self.exchanges.get(edge.destination)

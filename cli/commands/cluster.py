@@ -17,6 +17,7 @@ def cluster_sections(kept: Row) -> list[tuple[str, list[str]]]:
         ("Connection to the Quorum Queue Servers", [_link_line(kept["link"])]),
         ("Quorum Queue Servers", servers or ["(none)"]),
         ("Quorum Queues", _queue_lines(kept["queues"])),
+        ("Definitions", _definition_lines(kept["link"].get("definitions"))),
     ]
 
 
@@ -27,6 +28,16 @@ def _link_line(link: Row) -> str:
         why = f": {link['reason']}" if link["reason"] else ""
         where = f"unreachable since {link['since']}{why}"
     return f"{where}, connections made: {link['connections']}"
+
+
+def _definition_lines(shared: Row | None) -> list[str]:
+    if shared is None:
+        return ["(not shared)"]
+    return [
+        f"Shared with other front-ends: {shared['shared']}",
+        f"Changes that wait for the servers: {shared['waiting']}",
+        f"State: {shared['state']}",
+    ]
 
 
 def _server_line(row: Row) -> str:

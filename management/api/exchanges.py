@@ -79,7 +79,7 @@ async def declare(call: Call) -> web.Response:
     if name not in call.node.vhosts[vhost].exchanges:
         alternate = alternate_exchange(from_json(arguments), name, vhost)
         commands.users.require_way(call, vhost, "exchange", name, alternate)
-    is_new = commands.topology.declare_exchange(
+    asked = (
         call.node,
         vhost,
         name,
@@ -91,6 +91,8 @@ async def declare(call: Call) -> web.Response:
         ),
         arguments,
     )
+    is_new = await commands.topology.agree_on_exchange(*asked)
+    is_new |= commands.topology.declare_exchange(*asked)
     return created() if is_new else no_content()
 
 
@@ -99,7 +101,7 @@ async def delete(call: Call) -> web.Response:
     vhost, name = call.vhost(), _name(call)
     _row(call)
     commands.users.require(call, vhost, "configure", "exchange", name)
-    commands.topology.delete_exchange(call.node, vhost, name, call.flag("if-unused"))
+    await commands.topology.end_exchange(call.node, vhost, name, call.flag("if-unused"))
     return no_content()
 
 

@@ -200,7 +200,7 @@ async def declare(call: Call) -> web.Response:
     if name not in call.node.vhosts[vhost].queues:
         exchange = dead_letter_exchange(from_json(arguments), name, vhost)
         commands.users.require_way(call, vhost, "queue", name, exchange)
-    is_new = commands.topology.declare_queue(
+    asked = (
         call.node,
         vhost,
         name,
@@ -208,6 +208,8 @@ async def declare(call: Call) -> web.Response:
         flag_of(body, "auto_delete", False),
         arguments,
     )
+    is_new = await commands.topology.agree_on_queue(*asked)
+    is_new |= commands.topology.declare_queue(*asked)
     owner = call.node.vhosts[vhost]
     queue = owner.queues[name]
     try:

@@ -83,6 +83,7 @@ async def put(call: Call) -> web.Response:
 async def delete(call: Call) -> web.Response:
     """DELETE with all permissions."""
     _user(call)
+    commands.commit.require_cluster(call.node)
     commands.users.delete_user(call.node, call.path("user"))
     return no_content()
 

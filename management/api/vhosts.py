@@ -134,6 +134,7 @@ async def delete(call: Call) -> web.Response:
         text = f"Refusing to delete virtual host '{name}' because it is protected from deletion"
         raise ApiError(412, "precondition_failed", text)
     node = call.node
+    commands.commit.require_cluster(node)
     for _ in commands.vhosts.delete_vhost(node, name):
         await asyncio.sleep(0)
         if call.node is not node:

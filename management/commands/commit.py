@@ -26,8 +26,28 @@ def staged(node: RunningNode) -> None:
 
 
 async def durable(node: RunningNode) -> None:
-    """Return when everything staged so far is on disk. Raises: ApiError 503 when the store does not answer."""
+    """Return when everything staged so far is on disk, and agreed with other front-ends.
+
+    Raises: ApiError 503 when the store does not answer, or the cluster.
+    """
+    share = node.replication.share
+    if share is not None and share.is_waiting:
+        await proposed(share.when_agreed)
     await _committed(node, lambda _: None)
+
+
+def require_cluster(node: RunningNode) -> None:
+    """Refuse what all front-ends have to agree on, and cannot be taken back. Raises: ApiError 503."""
+    share = node.replication.share
+    if share is not None and share.rows.is_away:
+        raise ApiError(503, "unavailable", "the cluster is out of reach")
+
+
+async def proposed(
+    propose: Callable[[Callable[[AmqpError | None], None]], None], words: str = ""
+) -> None:
+    """Return when other front-ends have agreed to something. Raises: ApiError 503 when they have not, AmqpError."""
+    await _asked(propose, "the cluster does not answer", words)
 
 
 async def refused(node: RunningNode) -> frozenset[tuple[str, str]]:
@@ -74,6 +94,12 @@ async def released(queue: QueuePort) -> None:
 async def _answered(
     queue: QueuePort, ask: Callable[[Callable[[AmqpError | None], None]], None]
 ) -> None:
+    await _asked(ask, f"queue '{queue.name}' does not answer")
+
+
+async def _asked(
+    ask: Callable[[Callable[[AmqpError | None], None]], None], silence: str, words: str = ""
+) -> None:
     answer: asyncio.Future[AmqpError | None] = asyncio.get_running_loop().create_future()
 
     def on_answer(error: AmqpError | None) -> None:
@@ -84,7 +110,7 @@ async def _answered(
     await asyncio.wait((answer,), timeout=COMMIT_TIMEOUT_S)
     error = answer.result() if answer.done() else None
     if error is not None or not answer.done():
-        raise ApiError(503, "unavailable", str(error or f"queue '{queue.name}' does not answer"))
+        raise ApiError(503, "unavailable", f"{words}{error or silence}")
 
 
 async def taken(outcome: Outcome) -> bool:

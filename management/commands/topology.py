@@ -5,6 +5,7 @@ Owns no state. The names of the broker (`amq.`) are refused here with the API's 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from burrowmq.broker.exchange import TYPES
@@ -12,9 +13,11 @@ from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, with_default_type
-from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
+from burrowmq.broker.vhost import agreement
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
+from burrowmq.broker.words.resource import describe
 from burrowmq.management.answers.reply import ApiError, Call, bad_request, not_found
-from burrowmq.management.commands.commit import counted, released, staged
+from burrowmq.management.commands.commit import counted, proposed, released, staged
 from burrowmq.protocol.errors import NotFound
 from burrowmq.protocol.table import from_json
 
@@ -59,20 +62,49 @@ def declare_queue(
     is_new = name not in owner.queues
     if name.startswith("amq."):  # of a queue, even where it is there
         raise ApiError(401, "not_authorised", "Access refused.")
-    owner.declare_queue(
-        QueueDeclaration(
-            name=name,
-            durable=durable,
-            auto_delete=auto_delete,
-            arguments=with_default_type(
-                from_json(arguments),
-                owner.default_queue_type,
-                is_replicable=durable and not auto_delete,
-            ),
-        )
-    )
+    owner.declare_queue(_queue(owner, name, durable, auto_delete, arguments))
     staged(node)
     return is_new
+
+
+def _queue(
+    owner: Vhost, name: str, durable: bool, auto_delete: bool, arguments: dict[str, Any]
+) -> QueueDeclaration:
+    return QueueDeclaration(
+        name=name,
+        durable=durable,
+        auto_delete=auto_delete,
+        arguments=with_default_type(
+            from_json(arguments),
+            owner.default_queue_type,
+            is_replicable=durable and not auto_delete,
+        ),
+    )
+
+
+async def agree_on_queue(
+    node: RunningNode,
+    vhost: str,
+    name: str,
+    durable: bool,
+    auto_delete: bool,
+    arguments: dict[str, Any],
+) -> bool:
+    """Before it is declared: whether all front-ends have it new. Raises: AmqpError, ApiError 503."""
+    owner = node.vhosts[vhost]
+    declaration = _queue(owner, name, durable, auto_delete, arguments)
+    if (
+        name in owner.queues
+        or name.startswith("amq.")
+        or not agreement.is_shared(owner, declaration)
+    ):
+        return False
+    check_size("queue", name)
+    propose = functools.partial(
+        agreement.propose_queue, owner, declaration, node.scheduler.wall_ms()
+    )
+    await proposed(propose, f"{describe('queue', name, vhost)} is inaccessible: ")
+    return True
 
 
 async def empty_queue(node: RunningNode, queue: QueuePort) -> None:
@@ -138,6 +170,45 @@ def declare_exchange(
     )
     staged(node)
     return is_new
+
+
+async def agree_on_exchange(
+    node: RunningNode,
+    vhost: str,
+    name: str,
+    kind: str,
+    flags: tuple[bool, bool, bool],
+    arguments: dict[str, Any],
+) -> bool:
+    """Before it is declared: whether all front-ends have it new. Raises: AmqpError, ApiError 503."""
+    owner = node.vhosts[vhost]
+    durable, auto_delete, internal = flags
+    is_odd = name in owner.exchanges or name.startswith("amq.") or kind not in TYPES
+    if owner.share is None or not durable or is_odd:
+        return False
+    check_size("exchange", name)
+    declaration = ExchangeDeclaration(
+        name=name,
+        type=kind,
+        durable=True,
+        auto_delete=auto_delete,
+        internal=internal,
+        arguments=from_json(arguments),
+    )
+    await proposed(functools.partial(agreement.propose_exchange, owner, declaration))
+    return True
+
+
+async def end_exchange(node: RunningNode, vhost: str, name: str, if_unused: bool) -> None:
+    """Delete one of the user's exchanges, at all front-ends. Raises: ApiError, AmqpError."""
+    owner = node.vhosts[vhost]
+    exchange = owner.exchanges[name]
+    if owner.share is None or not exchange.durable or not name or name.startswith("amq."):
+        delete_exchange(node, vhost, name, if_unused)
+        return
+    owner.graph.check_deletable(exchange, if_unused=if_unused)
+    await proposed(functools.partial(agreement.propose_no_exchange, owner, name))
+    staged(node)
 
 
 def delete_exchange(node: RunningNode, vhost: str, name: str, if_unused: bool) -> None:

@@ -27,17 +27,40 @@ class ClusterBench(BrokerBench):
     """A node that is connected."""
 
     def __init__(
-        self, monkeypatch: Any, rows: Any = None, *, world: FakeJetStream | None = None
+        self,
+        monkeypatch: Any,
+        rows: Any = None,
+        *,
+        world: FakeJetStream | None = None,
+        is_sharing: bool = False,
+        is_away: bool = False,
     ) -> None:
         self.world = FakeJetStream() if world is None else world
         self.clients: list[Client] = []
         monkeypatch.setattr(front_end_module, "Link", self.world.link)
         config = ClusterConfig(urls=("nats://fake",), replicas=3)
         replication = NodeReplication(config, self._connect)
-        super().__init__(rows, cluster=config, replication=replication)
+        super().__init__(
+            rows,
+            cluster=config,
+            replication=replication,
+            is_sharing=is_sharing,
+            first_token=1_000_000 * len(self.world.links) if is_sharing else 0,
+        )
         # Servers and node have one clock, which is the bench's.
         self.world.wall_ms = lambda: BEGAN_MS + int(self.loop.now_s * 1000)
         monkeypatch.setattr(self.scheduler, "wall_ms", self.world.wall_ms)
+        if replication.share is not None:
+            monkeypatch.setattr(self.scheduler, "monotonic", lambda: self.loop.now_s)
+            self.front_end._changed_now()  # by that clock
+            self.own_link = self.world.links[-1]
+            if rows is None:
+                replication.share.is_seeded = True
+            replication.share.remember(rows or ())
+        if is_away:
+            assert replication.share is not None, "else there is nothing to see of it"
+            replication.share.start()
+            return
         replication.start()
         self.settle()
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 class CountingEntropy:
     """Implements `broker.turn.clock.Entropy`."""
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, count: int = 0) -> None:
+        self._count = count
 
     def token(self, size: int) -> bytes:
         """The next number."""

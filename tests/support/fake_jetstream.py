@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from burrowmq.cluster.wire import Delivered, Greeting, decode_headers, encode_headers
+from tests.support.fake_bucket import FakeBucket
 from tests.support.fake_readers import Retained
 
 _NOBODY = b"NATS/1.0 503\r\n\r\n"
@@ -140,6 +141,7 @@ class FakeJetStream:
 
     def __init__(self) -> None:
         self.streams: dict[str, Stream] = {}
+        self.buckets: dict[str, FakeBucket] = {}
         self.links: list[FakeLink] = []
         self.said: list[bytes] = []
         """Payloads of what was published to reply subjects of deliveries, or b"ack"."""
@@ -176,6 +178,9 @@ class FakeJetStream:
             stream.pulls = deque(pull for pull in stream.pulls if pull[0] is not link)
             for reader in stream.retained.readers.values():
                 reader.pulls = deque(pull for pull in reader.pulls if pull[0] is not link)
+        for bucket in self.buckets.values():
+            for watcher in bucket.watchers.values():
+                watcher.pulls = [pull for pull in watcher.pulls if pull[0] is not link]
 
     def run(self) -> bool:
         """Say what there is to say; whether there was anything."""
@@ -185,6 +190,12 @@ class FakeJetStream:
                 self._out += stream.retained.serve(name)
             else:
                 self._serve(stream)
+        for bucket in self.buckets.values():
+            for link, inbox, subject, reply, headers, body in bucket.give():
+                pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+                sid = link.sid_of(inbox)
+                head = encode_headers(pairs)
+                self._out.append((link, Delivered(sid, subject.encode(), reply, head, body)))
         out, self._out = self._out, []
         for link in self.links:
             mine = [delivered for to, delivered in out if to is link]
@@ -223,6 +234,13 @@ class FakeJetStream:
                 self._settled(self.streams.get(words[2]), int(words[5]), body)
                 if reply:
                     self._say(link, reply, b"", b"", b"")
+        elif subject.startswith("$KV."):
+            bucket = self.buckets[f"KV_{words[1]}"]
+            self._answer(link, reply, bucket.put(subject, decode_headers(head).values, body))
+        elif subject.startswith("$JS.API.CONSUMER.MSG.NEXT.KV_"):
+            watcher = self.buckets[words[5]].watchers.get(words[6])
+            if watcher is not None:
+                watcher.pulls.append([link, reply, json.loads(body)["batch"]])
         elif subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
             stream = self.streams.get(words[5])
             if stream is not None and stream.is_retained:
@@ -278,6 +296,16 @@ class FakeJetStream:
 
     def _asked(self, words: list[str], body: bytes) -> dict[str, Any]:
         match words:
+            case ["STREAM", "CREATE", name] if name.startswith("KV_"):
+                self.buckets.setdefault(name, FakeBucket(f"2026-{len(self.buckets)}"))
+                return {"created": self.buckets[name].created}
+            case ["STREAM", "INFO", name] if name in self.buckets:
+                return {"created": self.buckets[name].created}
+            case ["CONSUMER", "CREATE", name, consumer] if name in self.buckets:
+                return self.buckets[name].watch(consumer)
+            case ["CONSUMER", "DELETE", name, consumer] if name in self.buckets:
+                self.buckets[name].watchers.pop(consumer, None)
+                return {"success": True}
             case ["STREAM", "CREATE", name]:
                 stream = self.streams.setdefault(name, Stream(json.loads(body)))
                 return {"state": stream.state(), "created": stream.created}

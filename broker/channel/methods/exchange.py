@@ -8,6 +8,7 @@ Source: rabbit_channel (handle_method for exchange.*), rabbit_exchange:check_typ
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,14 @@ from burrowmq.broker.channel.methods.topology import (
     check_binding,
     clean_name,
     refuse_default_exchange,
+    wait_for,
 )
 from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.exchange.graph import alternate_exchange
+from burrowmq.broker.vhost import agreement
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.broker.words.resource import describe
-from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
+from burrowmq.protocol.errors import AccessRefused, AmqpError, PreconditionFailed
 from burrowmq.protocol.methods import Exchange as Methods
 
 RESERVED_PREFIX = "amq."
@@ -53,16 +56,39 @@ def declare(channel: Channel, method: Any) -> None:
         known = vhost.exchanges.get(name)
         if known is None:
             _check_new(channel, declaration)
+            if vhost.share is not None and declaration.durable:
+                _declare_shared(channel, declaration, method)
+                return
             exchange = vhost.create_exchange(declaration)
         else:
             vhost.check_equivalent_exchange(known, declaration)
             exchange = known
     answer(
         channel,
+        method,
         Methods.DeclareOk(),
-        nowait=method.nowait,
         staged=staged,
         is_durable=exchange.durable,
+    )
+
+
+def _declare_shared(channel: Channel, declaration: ExchangeDeclaration, method: Any) -> None:
+    """All front-ends agree on a new exchange first: another one may have declared it differently meanwhile."""
+    vhost = channel.vhost
+    staged = vhost.rows.staged
+
+    def on_agreed(error: AmqpError | None) -> None:
+        if error is not None:
+            raise error
+        vhost.check_equivalent_exchange(vhost.exchange(declaration.name), declaration)
+        reply = Methods.DeclareOk()
+        answer(channel, method, reply, staged=staged, is_durable=True)
+
+    wait_for(
+        channel,
+        method,
+        functools.partial(agreement.propose_exchange, vhost, declaration),
+        on_agreed,
     )
 
 
@@ -89,9 +115,25 @@ def delete(channel: Channel, method: Any) -> None:
         )
     channel.rights.check("configure", "exchange", name)
     exchange = vhost.exchanges.get(name)
-    if exchange is not None:
+
+    def on_agreed(error: AmqpError | None) -> None:
+        if error is not None:
+            raise error
+        answer(channel, method, Methods.DeleteOk(), staged=staged)
+
+    if exchange is None:
+        on_agreed(None)
+    elif vhost.share is not None and exchange.durable:
+        vhost.graph.check_deletable(exchange, if_unused=method.if_unused)
+        wait_for(
+            channel,
+            method,
+            functools.partial(agreement.propose_no_exchange, vhost, name),
+            on_agreed,
+        )
+    else:
         vhost.delete_exchange(exchange, if_unused=method.if_unused)
-    answer(channel, Methods.DeleteOk(), nowait=method.nowait, staged=staged)
+        on_agreed(None)
 
 
 def bind(channel: Channel, method: Any) -> None:
@@ -100,7 +142,7 @@ def bind(channel: Channel, method: Any) -> None:
     edge = _edge(method)
     check_binding(channel, edge)
     channel.vhost.bind(edge, channel.session)
-    answer(channel, Methods.BindOk(), nowait=method.nowait, staged=staged, is_durable=True)
+    answer(channel, method, Methods.BindOk(), staged=staged, is_durable=True)
 
 
 def unbind(channel: Channel, method: Any) -> None:
@@ -109,7 +151,7 @@ def unbind(channel: Channel, method: Any) -> None:
     edge = _edge(method)
     check_binding(channel, edge)
     channel.vhost.unbind(edge, channel.session)
-    answer(channel, Methods.UnbindOk(), nowait=method.nowait, staged=staged)
+    answer(channel, method, Methods.UnbindOk(), staged=staged)
 
 
 def _edge(method: Any) -> Edge:

@@ -30,6 +30,7 @@ from burrowmq.broker.queue.rules.settings import (
     with_default_type,
 )
 from burrowmq.broker.queue.rules.stream import STREAM
+from burrowmq.broker.vhost import agreement
 from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.broker.words.resource import describe, not_found
 from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
@@ -45,7 +46,7 @@ def declare(channel: Channel, method: Any) -> None:
     """queue.declare; passive only asks whether it exists."""
     name = clean_name(method.queue)
     if name.startswith(PSEUDO_QUEUE):
-        _declare_reply_queue(channel, name, nowait=method.nowait)
+        _declare_reply_queue(channel, name, method)
     elif method.passive:
         _declare_passive(channel, name, method)
     else:
@@ -90,11 +91,35 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
         if exchange is not None:
             channel.rights.check("read", "queue", name)
             channel.rights.check("write", "exchange", exchange)
+        if agreement.is_shared(vhost, declaration):
+            _declare_shared(channel, declaration, method)
+            return
         queue = vhost.create_queue(declaration)
         session.metrics.queues_created += 1
     session.metrics.queues_declared += 1
     channel.last_queue_name = name
     _answer_declare(channel, queue, method, staged, is_new=is_new)
+
+
+def _declare_shared(channel: Channel, declaration: QueueDeclaration, method: Any) -> None:
+    """All front-ends agree on a new queue first: another one may have declared it differently at the same moment."""
+    vhost, session = channel.vhost, channel.session
+    staged = vhost.rows.staged
+
+    def on_agreed(error: AmqpError | None) -> None:
+        if error is not None:  # RabbitMQ's words for a quorum queue that nobody leads
+            where = describe("queue", declaration.name, vhost.name)
+            raise NotFound(f"{where} is inaccessible: {error.text}")
+        queue = vhost.queue(declaration.name)
+        vhost.check_equivalent_queue(queue, declaration, session)
+        session.metrics.queues_created += 1
+        session.metrics.queues_declared += 1
+        channel.last_queue_name = queue.name
+        _answer_declare(channel, queue, method, staged, is_new=True)
+
+    made_ms = session.scheduler.wall_ms()
+    propose = functools.partial(agreement.propose_queue, vhost, declaration, made_ms)
+    wait_for(channel, method, propose, on_agreed)
 
 
 def _answer_declare(
@@ -116,7 +141,14 @@ def _answer_declare(
         if error is not None:
             raise error
         reply = Methods.DeclareOk(queue.name, queue.ready_count, queue.consumer_count)
-        answer(channel, reply, nowait=method.nowait, staged=staged, is_durable=queue.durable)
+        answer(
+            channel,
+            method,
+            reply,
+            staged=staged,
+            is_durable=queue.durable,
+            is_shared=queue.kind == QUORUM,
+        )
 
     wait_for(channel, method, ask, on_known)
 
@@ -132,14 +164,16 @@ def _declare_passive(channel: Channel, name: str, method: Any) -> None:
     _answer_declare(channel, queue, method, vhost.rows.staged, is_new=False)
 
 
-def _declare_reply_queue(channel: Channel, name: str, *, nowait: bool) -> None:
+def _declare_reply_queue(channel: Channel, name: str, method: Any) -> None:
     """The pseudo-queue of direct reply-to exists always, a requester's own name while it is there."""
     vhost = channel.vhost
     key = name.encode("utf-8", "surrogateescape")
     if name != PSEUDO_QUEUE and vhost.direct_reply(key) is None:
         raise not_found("queue", name, vhost.name)
     channel.last_queue_name = name
-    answer(channel, Methods.DeclareOk(name, 0, 1), nowait=nowait, staged=vhost.rows.staged)
+    reply = Methods.DeclareOk(name, 0, 1)
+    staged = vhost.rows.staged
+    answer(channel, method, reply, staged=staged, is_shared=False)
 
 
 def bind(channel: Channel, method: Any) -> None:
@@ -148,7 +182,7 @@ def bind(channel: Channel, method: Any) -> None:
     edge = _edge(channel, method)
     check_binding(channel, edge)
     channel.vhost.bind(edge, channel.session)
-    answer(channel, Methods.BindOk(), nowait=method.nowait, staged=staged, is_durable=True)
+    answer(channel, method, Methods.BindOk(), staged=staged, is_durable=True)
 
 
 def unbind(channel: Channel, method: Any) -> None:
@@ -157,7 +191,7 @@ def unbind(channel: Channel, method: Any) -> None:
     edge = _edge(channel, method)
     check_binding(channel, edge)
     channel.vhost.unbind(edge, channel.session)
-    answer(channel, Methods.UnbindOk(), nowait=False, staged=staged)
+    answer(channel, method, Methods.UnbindOk(), staged=staged)
 
 
 def purge(channel: Channel, method: Any) -> None:
@@ -178,7 +212,7 @@ def purge(channel: Channel, method: Any) -> None:
     def on_purged(count: int, error: AmqpError | None) -> None:
         if error is not None:
             raise error
-        answer(channel, Methods.PurgeOk(count), nowait=method.nowait, staged=vhost.rows.staged)
+        answer(channel, method, Methods.PurgeOk(count), staged=vhost.rows.staged)
 
     wait_for(channel, method, queue.ask, on_known)
 
@@ -191,7 +225,7 @@ def delete(channel: Channel, method: Any) -> None:
     channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)
     if queue is None:
-        answer(channel, Methods.DeleteOk(0), nowait=method.nowait, staged=staged)
+        answer(channel, method, Methods.DeleteOk(0), staged=staged)
         return
     vhost.check_access(queue, channel.session)
     wait_for(channel, method, queue.ask, functools.partial(_delete_known, channel, method, queue))
@@ -225,7 +259,7 @@ def _delete_known(channel: Channel, method: Any, queue: QueuePort, error: AmqpEr
     def on_deleted(error: AmqpError | None) -> None:
         if error is not None:
             raise error
-        answer(channel, Methods.DeleteOk(count), nowait=method.nowait, staged=staged)
+        answer(channel, method, Methods.DeleteOk(count), staged=staged)
 
     wait_for(channel, method, let_go, on_deleted)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.vhost.vhost import Edge
-from burrowmq.protocol.errors import AccessRefused
+from burrowmq.protocol.errors import AccessRefused, AmqpError
 from burrowmq.protocol.methods import Method
 
 UNANSWERED_PER_TURN = 100
@@ -82,16 +82,37 @@ def wait_for(
 
 
 def answer(
-    channel: Channel, reply: Method, *, nowait: bool, staged: int, is_durable: bool = False
+    channel: Channel,
+    method: Method,
+    reply: Method,
+    *,
+    staged: int,
+    is_durable: bool = False,
+    is_shared: bool = True,
 ) -> None:
-    """Send the reply of a topology method, after what it promises is on disk.
+    """Send the reply of a topology method, after what it promises is agreed, and on disk.
 
     `staged` is the vhost's counter from before the change. `is_durable` says that the reply speaks of something
-    durable even if this method staged nothing: another channel's declaration of it may not be on disk yet.
+    durable even if this method staged nothing: another channel's declaration of it may not be on disk yet. `is_shared`
+    says that it speaks of something that other front-ends may have.
     """
-    if nowait:
+    if getattr(method, "nowait", False):  # queue.unbind has none
         _give_way(channel)
         return
+    share = channel.vhost.share
+
+    def on_agreed(error: AmqpError | None) -> None:
+        if error is not None:
+            raise error
+        _answer_durably(channel, reply, staged=staged, is_durable=is_durable)
+
+    if share is not None and is_shared and share.is_waiting:
+        wait_for(channel, method, share.when_agreed, on_agreed)
+    else:
+        on_agreed(None)
+
+
+def _answer_durably(channel: Channel, reply: Method, *, staged: int, is_durable: bool) -> None:
     vhost = channel.vhost
     if vhost.rows.staged != staged or (is_durable and vhost.rows.is_unsynced()):
         channel.reply_durable(reply)

@@ -20,7 +20,7 @@ from burrowmq.broker.definitions.parameters import Parameters
 from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.node.replication import ALONE as NO_REPLICATION
-from burrowmq.broker.node.replication import NodeReplication
+from burrowmq.broker.node.replication import NodeReplication, Overheard
 from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.invariants import verify
@@ -63,10 +63,16 @@ class BrokerBench:
         is_verified: bool = True,
         cluster: ClusterConfig = ALONE,
         replication: NodeReplication = NO_REPLICATION,
+        is_sharing: bool = False,
+        first_token: int = 0,
         **limits: Any,
     ) -> None:
         self.loop = ManualLoop()
-        self.engine = BenchEngine(answers_later=answers_later)
+        self.replication = replication
+        self.engine: Any = BenchEngine(answers_later=answers_later)
+        overheard = None
+        if is_sharing:
+            overheard = self.engine.definitions = Overheard(self.engine.definitions)
         self.scheduler = make_scheduler(
             cast("Any", self.loop),
             self.engine.hand_over,
@@ -76,7 +82,7 @@ class BrokerBench:
         self.engine.on_committed = self.scheduler.on_committed
         self.metrics = NodeMetrics()
         self.observer = RecordingObserver()
-        self.entropy = CountingEntropy()
+        self.entropy = CountingEntropy(first_token)
         self.auth = Auth(self.engine.definitions, self.entropy)
         self.parameters = Parameters(self.engine.definitions)
         self.vhosts: dict[str, Vhost] = {}
@@ -87,6 +93,9 @@ class BrokerBench:
             store=StoreConfig(default_mode=default_mode),
             cluster=cluster,
         )
+        self.sessions: set[Session] = set()
+        if overheard is not None:
+            replication.share_definitions(cast("Any", self), overheard, self.scheduler)
         self._factory = VhostFactory(
             config,
             cast("Any", self.engine),
@@ -99,7 +108,6 @@ class BrokerBench:
         self._factory.refused_in = lambda _: frozenset(self.refused)
         self.refused: set[tuple[str, str]] = set()
         """Queues (virtual host, name) of which the disk refuses what they are given."""
-        self.sessions: set[Session] = set()
         self.alarms = Alarms(cast("Any", self.observer), self._on_alarm)
         self.unusable = self._begin(rows)
         self.context = SessionContext(
@@ -139,6 +147,9 @@ class BrokerBench:
             self.vhost_made,
         )
         return []
+
+    def forget_vhost(self, name: str) -> None:
+        """Nothing is stored of one."""
 
     # -- virtual hosts ------------------------------------------------------------------------------------------
 

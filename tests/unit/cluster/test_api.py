@@ -54,7 +54,7 @@ def test_a_consumer_is_durable_and_wants_each_message_acknowledged() -> None:
 def test_what_has_no_settings_is_asked_without_a_body(
     request_: api.Request, subject: bytes
 ) -> None:
-    assert request_ == (subject, b"")
+    assert request_ == (subject, b"", b"")
 
 
 def test_messages_are_asked_for() -> None:
@@ -63,7 +63,7 @@ def test_messages_are_asked_for() -> None:
     wanted = {"batch": 50, "expires": 10**9, "idle_heartbeat": 5 * 10**8}
     assert json.loads(request.payload) == wanted
     assert json.loads(api.get_message("s", 7).payload) == {"seq": 7}
-    assert api.trim_stream("s", 7) == (b"$JS.API.STREAM.PURGE.s", b'{"seq": 7}')
+    assert api.trim_stream("s", 7) == (b"$JS.API.STREAM.PURGE.s", b'{"seq": 7}', b"")
 
 
 @pytest.mark.parametrize(

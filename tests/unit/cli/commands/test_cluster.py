@@ -33,6 +33,8 @@ def test_cluster_status_has_the_servers_behind_the_front_ends(cluster: ServedClu
         "Total: 1",
         "With minimum online quorum: 1",
         "Without quorum: 0",
+        "Changes that wait for the servers: 0",
+        "State: agreed",
     ):
         assert f"\n{line}\n" in text
     link = text.partition("Connection to the Quorum Queue Servers\x1b[0m\n\n")[2].splitlines()[0]
@@ -60,6 +62,7 @@ def test_a_cluster_out_of_reach_is_seen_everywhere(cluster: ServedCluster) -> No
     text = cluster.served.ctl("cluster_status").out
     assert "\nunreachable since 2" in text
     assert "Z: cut, connections made: 1\n" in text
+    assert "\nState: last known\n" in text
     assert "Without quorum: 1\n" in text
     alarm = (
         "Cluster alarm on node rabbit@test: the cluster that keeps quorum queues cannot be reached"

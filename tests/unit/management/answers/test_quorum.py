@@ -103,6 +103,8 @@ def test_the_document_counts_leaders_and_names_who_is_only_known_from_queues(
     link = found["link"]
     assert (link["state"], link["address"], link["reason"]) == ("connected", "fake:4222", "")
     assert link["connections"] == 1
+    assert link["definitions"]["shared"] >= 5, "what the first start has made, and two queues"
+    assert (link["definitions"]["waiting"], link["definitions"]["state"]) == (0, "agreed")
 
 
 def server(address: str, name: str, version: str, reason: str, led: int, kept: int = 2) -> Any:

@@ -107,7 +107,8 @@ def test_a_reply_waits_for_what_it_promises(
         bench.engine.commit()
     staged = before if is_own else bench.vhost.rows.staged
     channel = client.session.channels[1]
-    answer(channel, Methods.BindOk(), nowait=False, staged=staged, is_durable=is_durable)
+    method, reply = Methods.Bind(), Methods.BindOk()
+    answer(channel, method, reply, staged=staged, is_durable=is_durable)
     bench.scheduler.touch()
     bench.run()
     assert client.names() == ([] if waits else ["Queue.BindOk"])

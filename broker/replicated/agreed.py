@@ -1,0 +1,500 @@
+"""Rows that all front-ends of a cluster agree on: a bucket of the cluster, and what is here of it.
+
+    here                          AgreedRows                         the servers
+    change, propose    ---->      put(revision)          ----------->  stored, or: another revision
+    apply              <----      seen                   <-----------  the watch
+
+Each row has a revision, and a change names the one that it is made of: the servers take one of two changes that were
+made at once. `change` is for what is in force here already, `propose` for what is to be once it is agreed. Of two that
+make the same name the first wins, and the other one has that row in force instead of its own; any other change that
+came too late is made again of the newer row. What is not agreed within `LIMIT_MS` is taken back.
+
+Whenever there is a connection, all rows are read anew: what changed meanwhile is put in force, what was on its way is
+looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there.
+
+State owned: the rows that are shared, as they are in force here, and the changes under way. Never reads or writes a
+definition itself: `apply` does. Made by `broker.replicated.definitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from burrowmq.broker.replicated.front_end import FrontEnd
+from burrowmq.broker.report.cluster_state import Flow
+from burrowmq.broker.turn.clock import Scheduler
+from burrowmq.cluster import bucket as buckets
+from burrowmq.cluster.api import STREAM_NAME_TAKEN, Document, Refusal, stream_state
+from burrowmq.cluster.bucket import Bucket, Entry, Watch
+from burrowmq.cluster.wire import Delivered, encode_publish
+
+LIMIT_MS: Final = 5_000.0
+AWAY_S: Final = 1.0
+"""Without a connection for so long nothing is waited for."""
+AGAIN_S: Final = 0.5
+TICK_S: Final = 1.0
+SILENT_MS: Final = 4_000.0
+"""A watch that says nothing for so long is made anew: it has a heartbeat each second."""
+NOT_AGREED: Final = "the cluster has not agreed to it in time"
+AWAY: Final = "the cluster is out of reach"
+NO_FLOW: Final = Flow()
+
+Told = Callable[[str], None]
+Change = tuple[str, str, Any]
+
+
+class Keeper(Protocol):
+    """Whose rows they are."""
+
+    def apply(self, changes: list[Change]) -> None:
+        """Put these rows in force; None for one that is removed."""
+        ...
+
+    def offers(self, created: str, *, is_empty: bool) -> bool:
+        """Whether rows that this bucket does not have are offered; else they were removed while nobody was here."""
+        ...
+
+    def joined(self, created: str) -> None:
+        """What was offered is agreed."""
+        ...
+
+    def is_same(self, kind: str, one: Any, other: Any) -> bool:
+        """Whether two rows mean the same."""
+        ...
+
+    def is_first_kept(self, kind: str) -> bool:
+        """Whether of two rows of this kind and one key the first stays."""
+        ...
+
+
+class Row:
+    """One row: as it is agreed, and what it is to be."""
+
+    __slots__ = (
+        "behind", "is_offer", "is_pending", "is_proposal", "is_sent", "key", "kind", "revision",
+        "since_ms", "token", "value", "waiting", "wanted",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, key: str, token: str) -> None:
+        self.kind = kind
+        self.key = key
+        self.token = token
+        self.revision = 0
+        self.value: Any = None
+        self.wanted: Any = None
+        self.is_pending = False
+        self.is_sent = False
+        self.is_proposal = False  # it is put in force when it is agreed
+        self.is_offer = False
+        self.behind = 0  # the revision that the servers have said it has
+        self.since_ms = 0.0
+        self.waiting: list[Told] = []
+
+
+class AgreedRows:
+    """Those of one bucket."""
+
+    def __init__(
+        self, bucket: Bucket, front_end: FrontEnd, scheduler: Scheduler, keeper: Keeper
+    ) -> None:
+        self.bucket = bucket
+        self._front_end = front_end
+        self._scheduler = scheduler
+        self._keeper = keeper
+        self._rows: dict[str, Row] = {}
+        self._pending: dict[Row, None] = {}
+        self._sid = 0
+        self._inbox = b""
+        self._number = 0
+        self._name = ""
+        self._watch: Watch | None = None
+        self._found: dict[str, Entry] | None = None  # while all rows are being read
+        self._seen = 0
+        self._heard_ms = 0.0
+        self._created = ""
+        self._is_joining = False
+        self._is_begun = False  # the bucket is asked for
+        self._is_ticking = False
+        self._reason = NOT_AGREED  # for changes that wait for the servers
+        self.is_ready = False
+        """Whether all rows are known, and changes are heard of."""
+
+    # -- the node's side ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Agree from now on."""
+        self._front_end.join(self, self.bucket.stream)
+
+    def remember(self, kind: str, key: str, value: Any) -> None:
+        """A row as it was in force when the node was last there."""
+        token = self.bucket.token(kind, key)
+        if value is None:
+            self._rows.pop(token, None)
+            return
+        row = self._rows.setdefault(token, Row(kind, key, token))
+        row.value = value
+
+    def has(self, kind: str, key: str) -> bool:
+        """Whether there is such a row, or is to be one."""
+        row = self._rows.get(self.bucket.token(kind, key))
+        return row is not None and (row.value is not None or row.wanted is not None)
+
+    def of_kind(self, kind: str) -> list[Change]:
+        """All agreed rows of a kind."""
+        return [
+            (row.kind, row.key, row.value)
+            for row in self._rows.values()
+            if row.kind == kind and row.value is not None
+        ]
+
+    @property
+    def count(self) -> int:
+        """How many rows are shared."""
+        return len(self._rows)
+
+    @property
+    def pending_count(self) -> int:
+        """How many changes are under way."""
+        return len(self._pending)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether there is no point in waiting for the servers."""
+        return self._front_end.state.down_s >= AWAY_S
+
+    def change(self, kind: str, key: str, value: Any) -> None:
+        """This row is in force here: the others are to have it, too."""
+        row = self._row(kind, key)
+        if not row.is_pending and self._is_same(row, value):
+            return
+        row.is_proposal = row.is_offer = False
+        self._want(row, value)
+
+    def propose(self, kind: str, key: str, value: Any, then: Told) -> None:
+        """Agree on a row before it is in force; `then` is told "" when one of that name is, or why none is."""
+        row = self._row(kind, key)
+        if self.is_away:
+            self._forget_if_nothing(row)
+            then(AWAY)
+            return
+        row.waiting.append(then)
+        if not row.is_pending:
+            row.is_proposal, row.is_offer = True, False
+            self._want(row, value)
+
+    def when_agreed(self, then: Told) -> None:
+        """Say when the changes that are under way are agreed, or why one is not."""
+        if not self._pending:
+            then("")
+            return
+        if self.is_away:
+            self._fail(list(self._pending), AWAY)
+            then(AWAY)
+            return
+        left, reasons = len(self._pending), [""]
+
+        def told(reason: str) -> None:
+            nonlocal left
+            left -= 1
+            reasons.append(reason)
+            if not left:
+                then(max(reasons))
+
+        for row in self._pending:
+            row.waiting.append(told)
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def _row(self, kind: str, key: str) -> Row:
+        token = self.bucket.token(kind, key)
+        row = self._rows.get(token)
+        if row is None:
+            row = self._rows[token] = Row(kind, key, token)
+        return row
+
+    def _is_same(self, row: Row, value: Any) -> bool:
+        return self._keeper.is_same(row.kind, row.value, value)
+
+    def _want(self, row: Row, value: Any) -> None:
+        row.wanted = value
+        if not row.is_pending:
+            row.is_pending, row.since_ms = True, self._front_end.now_ms()
+            self._pending[row] = None
+        self._send(row)
+        self._tick_later()
+
+    def _send(self, row: Row) -> None:
+        if not self.is_ready or row.is_sent:
+            return
+        row.is_sent = True
+        value = row.wanted
+        request = self.bucket.put(row.kind, row.key, value, row.revision)
+        self._front_end.ask(request, lambda found: self._answered(row, value, found))
+
+    def _answered(self, row: Row, value: Any, found: Document | Refusal) -> None:
+        row.is_sent = False
+        if isinstance(found, Refusal):
+            if found.error == buckets.WRONG_REVISION:
+                row.behind = buckets.current_revision(found)
+                self._meet_if_seen(row)
+            elif self._front_end.is_open:
+                self._scheduler.call_later(
+                    AGAIN_S, self._begin
+                )  # whether it is stored is not known
+            return
+        revision = int(found.get("seq") or 0)
+        is_newest = revision >= row.revision
+        if is_newest:
+            row.revision, row.value = revision, value
+        if not row.is_pending:  # it was given up by then
+            self._apply([row])
+        elif row.is_proposal or not is_newest:
+            self._apply([row])
+            self._finish(row)
+        elif self._keeper.is_same(row.kind, row.wanted, value):
+            self._finish(row)
+        else:
+            self._send(row)
+
+    def _meet_if_seen(self, row: Row) -> None:
+        """A change came too late: go on when what it came too late for is known."""
+        if not row.is_pending or row.is_sent or not row.behind or row.behind > self._seen:
+            return
+        row.revision = max(
+            row.revision, row.behind
+        )  # of a row that was removed nothing else is known
+        row.behind = 0
+        self._meet(row)
+
+    def _meet(self, row: Row) -> None:
+        """Compare what is agreed with what was to be."""
+        is_kept = row.is_offer or self._keeper.is_first_kept(row.kind)
+        if self._is_same(row, row.wanted):
+            if row.is_proposal:
+                self._apply([row])
+            self._finish(row)
+        elif row.value is not None and row.wanted is not None and is_kept:
+            self._apply([row])
+            self._finish(row)
+        else:
+            self._send(row)
+
+    def _finish(self, row: Row, reason: str = "") -> None:
+        self._pending.pop(row, None)
+        row.is_pending = row.is_proposal = row.is_offer = False
+        row.wanted, row.behind = None, 0
+        waiting, row.waiting = row.waiting, []
+        self._forget_if_nothing(row)
+        if self._is_joining and not any(each.is_offer for each in self._pending):
+            self._is_joining = False
+            self._keeper.joined(self._created)
+        for then in waiting:
+            then(reason)
+
+    def _forget_if_nothing(self, row: Row) -> None:
+        if row.value is None and not row.is_pending:
+            self._rows.pop(row.token, None)
+
+    def _apply(self, rows: list[Row]) -> None:
+        self._keeper.apply([(row.kind, row.key, row.value) for row in rows])
+
+    def _fail(self, rows: list[Row], reason: str) -> None:
+        """These are not to be: what is in force is what was agreed."""
+        self._apply([row for row in rows if not (row.is_proposal or row.is_offer)])
+        for row in rows:
+            if row.is_offer:
+                row.since_ms = self._front_end.now_ms()  # what is here stays here until it is known
+            else:
+                self._finish(row, reason)
+
+    def _tick_later(self) -> None:
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._scheduler.call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._is_ticking = False
+        now_ms = self._front_end.now_ms()
+        late = [row for row in self._pending if now_ms >= row.since_ms + LIMIT_MS]
+        if self.is_away:
+            self._fail(list(self._pending), AWAY)
+        elif late:
+            self._fail(late, self._reason)
+        if self._watch is not None and now_ms >= self._heard_ms + SILENT_MS:
+            self._begin()
+        if self._pending or self._watch is not None:
+            self._tick_later()
+
+    # -- the watch ------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Read all rows, and hear of changes from then on."""
+        self._end_watch()
+        if self._front_end.is_open and not self._is_begun:
+            self._is_begun = True
+            self._front_end.ask(self.bucket.create(), self._on_made)
+
+    def _on_made(self, found: Document | Refusal) -> None:
+        if isinstance(found, Refusal) and found.error != STREAM_NAME_TAKEN:
+            self._begin_again(found)
+        else:
+            self._front_end.ask(stream_state(self.bucket.stream), self._on_state)
+
+    def _on_state(self, found: Document | Refusal) -> None:
+        if isinstance(found, Refusal):
+            self._begin_again(found)
+            return
+        self._is_begun = False
+        self._created = str(found.get("created", ""))
+        self._number += 1
+        self._name = f"{self._front_end.token.decode()}_{self._number}"
+        self._sid, self._inbox = self._front_end.subscribe(self._on_watched)
+        self._watch, self._found = Watch(self.bucket, self._name, b"%b.w" % self._inbox), {}
+        self._heard_ms = self._front_end.now_ms()
+        self._tick_later()
+        watch = self._watch
+        self._front_end.ask(
+            self.bucket.watch(self._name),
+            lambda found: self._on_watching(watch, found),
+        )
+
+    def _on_watching(self, watch: Watch, found: Document | Refusal) -> None:
+        if watch is not self._watch:
+            return
+        if isinstance(found, Refusal):
+            self._end_watch()
+            self._begin_again(found)
+            return
+        if not found.get("num_pending"):
+            self._all_read()
+        self._front_end.write(watch.poll())
+
+    def _begin_again(self, refusal: Refusal) -> None:
+        self._is_begun, self._reason = False, refusal.text
+        self._scheduler.call_later(AGAIN_S, self._begin_if_idle)
+
+    def _begin_if_idle(self) -> None:
+        if self._watch is None:
+            self._begin()
+
+    def _end_watch(self) -> None:
+        self.is_ready = False
+        if self._watch is not None:
+            self._front_end.unsubscribe(self._sid)
+            if self._front_end.is_open:
+                request = self.bucket.unwatch(self._name)
+                self._front_end.write(encode_publish(request.subject, request.payload))
+            self._watch = self._found = None
+
+    def _on_watched(self, deliveries: list[Delivered]) -> None:
+        self._heard_ms = self._front_end.now_ms()
+        for delivered in deliveries:
+            if self._watch is None:
+                return
+            said = self._watch.delivered(delivered)
+            if isinstance(said, Entry):
+                self._on_entry(said)
+            elif said is not None:
+                self._begin()
+        if self._watch is not None:
+            self._front_end.write(self._watch.poll())
+
+    def _on_entry(self, entry: Entry) -> None:
+        if self._found is not None:
+            self._found[entry.token] = entry
+            if not entry.rest:
+                self._all_read()
+            return
+        self._seen = max(self._seen, entry.revision)
+        row = self._rows.get(entry.token)
+        if row is None:
+            if entry.value is not None:
+                row = self._row(entry.kind, entry.key)
+                row.revision, row.value = entry.revision, entry.value
+                self._apply([row])
+        elif entry.revision > row.revision:
+            self._changed(row, entry)
+        for waiting in [each for each in self._pending if each.behind]:
+            self._meet_if_seen(waiting)
+
+    def _changed(self, row: Row, entry: Entry) -> None:
+        is_new = not self._is_same(row, entry.value)
+        row.revision, row.value = entry.revision, entry.value
+        if not row.is_pending:
+            if is_new:
+                self._apply([row])
+            self._forget_if_nothing(row)
+
+    def _all_read(self) -> None:
+        """Put in force what has changed, and go on with what was under way."""
+        found, self._found = self._found or {}, None
+        self._seen = max((entry.revision for entry in found.values()), default=self._seen)
+        is_empty = all(entry.value is None for entry in found.values())
+        is_offered = self._keeper.offers(self._created, is_empty=is_empty)
+        changed, offered = [], []
+        for row in list(self._rows.values()):
+            entry = found.pop(row.token, None)
+            value = None if entry is None else entry.value
+            row.revision = 0 if entry is None else entry.revision
+            row.is_sent, row.behind = False, 0
+            if row.is_pending:
+                row.value = value
+            elif value is None and row.value is not None and is_offered:
+                offered.append(row)
+            elif not self._is_same(row, value):
+                row.value = value
+                changed.append(row)
+        for entry in found.values():
+            if entry.value is not None:
+                row = self._row(entry.kind, entry.key)
+                row.revision, row.value = entry.revision, entry.value
+                changed.append(row)
+        self._apply(changed)
+        for row in changed:
+            self._forget_if_nothing(row)
+        self._go_on(offered)
+
+    def _go_on(self, offered: list[Row]) -> None:
+        self.is_ready, self._reason = True, NOT_AGREED
+        self._is_joining = True
+        for row in offered:
+            row.is_offer, value = True, row.value
+            row.value = None
+            self._want(row, value)
+        for row in list(self._pending):
+            if not row.is_sent:
+                self._meet(row)
+        if not any(each.is_offer for each in self._pending):
+            self._is_joining = False
+            self._keeper.joined(self._created)
+
+    # -- the connection; see `front_end.Member` ---------------------------------------------------------------------
+
+    def cluster_opened(self) -> None:
+        """Read what has changed."""
+        self._is_begun = False
+        self._watch = self._found = None
+        self._begin()
+
+    def cluster_lost(self) -> None:
+        """Changes wait for the next connection, for a while."""
+        self._end_watch()
+
+    def cluster_drained(self) -> None:
+        """Nothing waits for that."""
+
+    def cluster_closing(self) -> None:
+        """The node stops."""
+        self._end_watch()
+
+    def cluster_news(self, who: str) -> None:
+        """Nothing: the watch says what has changed."""
+
+    def cluster_used(self) -> None:
+        """Nothing."""
+
+    @property
+    def flow(self) -> Flow:
+        """Nothing of a queue's."""
+        return NO_FLOW

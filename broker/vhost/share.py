@@ -1,0 +1,35 @@
+"""What a virtual host asks of whoever agrees with other front-ends on its definitions. None where nobody does.
+
+Texts are RabbitMQ's for a metadata store that does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from burrowmq.broker.words.resource import Row
+from burrowmq.protocol.errors import InternalError
+
+Agreed: TypeAlias = Callable[[InternalError | None], None]
+
+
+class Share(Protocol):
+    """The definitions that all front-ends of a cluster have."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a change that is in force here is not agreed yet."""
+        ...
+
+    def has(self, kind: str, key: str) -> bool:
+        """Whether there is such a row, or is to be one."""
+        ...
+
+    def propose(self, kind: str, key: str, row: Row | None, then: Agreed) -> None:
+        """Have this row, or none, agreed and put in force; another one of its key may have come before it."""
+        ...
+
+    def when_agreed(self, then: Agreed) -> None:
+        """Say when what is in force here is agreed; what cannot be is taken back."""
+        ...

@@ -1,0 +1,157 @@
+"""Several front-ends with one set of definitions, on real servers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosedByBroker
+
+from tests.support.broker_process import BrokerProcess
+from tests.support.front_ends import PERSISTENT, QUORUM, Nodes, declare, take
+from tests.support.patience import patient
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + patient(seconds)
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def has_exchange(nodes: Nodes, process: BrokerProcess, name: str) -> bool:
+    channel = nodes.channel(process)
+    try:
+        channel.exchange_declare(name, passive=True)
+    except ChannelClosedByBroker:
+        return False
+    finally:
+        channel.connection.close()
+    return True
+
+
+def declare_all(channel: BlockingChannel) -> BlockingChannel:
+    """An exchange, a queue, and what leads from the one to the other."""
+    declare(channel, "q")
+    channel = channel.connection.channel()
+    channel.exchange_declare("x", "topic", durable=True)
+    channel.queue_bind("q", "x", "k.#")
+    return channel
+
+
+@pytest.mark.timeout(180)
+def test_what_one_front_end_declares_works_at_another_and_after_restarts(nodes: Nodes) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    declare_all(nodes.channel(one))
+    eventually(lambda: has_exchange(nodes, two, "x"))
+    channel = nodes.channel(two)
+    channel.confirm_delivery()
+    channel.basic_publish("x", "k.1", b"1", PERSISTENT, mandatory=True)
+    ((_, _, body),) = take(nodes.channel(one), "q", 1)
+    assert body == b"1"
+
+    two.stop()
+    two.start()
+    channel = nodes.channel(two)
+    channel.confirm_delivery()
+    channel.basic_publish("x", "k.2", b"2", PERSISTENT, mandatory=True)
+
+    for server in nodes.cluster.servers:
+        server.kill()
+    two.stop()
+    two.start()
+    eventually(lambda: has_exchange(nodes, two, "x"))
+    channel = nodes.channel(two)
+    with pytest.raises(ConnectionClosedByBroker) as refused:
+        channel.exchange_declare("y", durable=True)
+    assert refused.value.reply_code == 541
+    channel = nodes.channel(two)
+    channel.queue_declare("classic", durable=True)
+    channel.basic_publish("", "classic", b"3", PERSISTENT)
+    ((_, _, body),) = take(channel, "classic", 1)
+    assert body == b"3"
+
+
+def names_at(process: BrokerProcess, kind: str) -> set[str]:
+    return set(process.ctl(f"list_{kind}s", "name", "-q", "--no-table-headers").split())
+
+
+def declare_until_killed(nodes: Nodes, process: BrokerProcess, prefix: str) -> tuple[int, int, int]:
+    """How many exchanges, queues and bindings were answered for, at a front-end that somebody kills meanwhile."""
+    counts = [0, 0, 0]
+    try:
+        channel = nodes.channel(process)
+        for number in range(10_000):
+            channel.exchange_declare(f"{prefix}x{number}", "topic", durable=True)
+            counts[0] += 1
+            if not number % 10:
+                channel.queue_declare(f"{prefix}q{number}", durable=True, arguments=QUORUM)
+                counts[1] += 1
+            channel.exchange_bind(f"{prefix}x{number}", f"{prefix}x0", "k")
+            counts[2] += 1
+    except AMQPError:
+        pass
+    return counts[0], counts[1], counts[2]
+
+
+@pytest.mark.timeout(300)
+def test_nothing_that_was_answered_is_gone_when_a_front_end_is_killed_in_the_middle(
+    nodes: Nodes,
+) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    declare(nodes.channel(one), "first")
+    answered = {"exchange": set[str](), "queue": {"first"}}
+    binding_count = 0
+    for number in range(5):
+        prefix = f"r{number}."
+        killer = threading.Timer(0.5 + 0.37 * number, one.kill)
+        killer.start()
+        exchanges, queues, bindings = declare_until_killed(nodes, one, prefix)
+        killer.join()
+        assert exchanges, "something was declared"
+        answered["exchange"] |= {f"{prefix}x{each}" for each in range(exchanges)}
+        answered["queue"] |= {f"{prefix}q{10 * each}" for each in range(queues)}
+        binding_count += bindings
+        one.start()
+    for process in (one, two):
+        eventually(lambda each=process: answered["exchange"] <= names_at(each, "exchange"))
+        assert answered["queue"] <= names_at(process, "queue")
+        rows = process.ctl("list_bindings", "destination_kind", "-q", "--no-table-headers")
+        assert rows.split().count("exchange") >= binding_count
+    for kind in ("exchange", "queue"):
+        assert names_at(one, kind) == names_at(two, kind)
+
+
+@pytest.mark.timeout(180)
+def test_of_two_that_declare_a_name_differently_at_once_one_is_refused(nodes: Nodes) -> None:
+    processes = [nodes.start("one"), nodes.start("two")]
+    for process in processes:
+        declare(nodes.channel(process), "first")
+    for number in range(20):
+        channels = [nodes.channel(process) for process in processes]
+        assert declared_at_once(channels, f"x{number}") == [0, 406]
+    rows = [process.ctl("list_exchanges", "name", "type") for process in processes]
+    assert sorted(rows[0].splitlines()) == sorted(rows[1].splitlines())
+
+
+def declared_at_once(channels: list[BlockingChannel], name: str) -> list[int]:
+    """What each is told who declares it as a type of its own; 0 for declare-ok."""
+    told: list[int] = []
+
+    def ask(channel: BlockingChannel, kind: str) -> None:
+        try:
+            channel.exchange_declare(name, kind, durable=True)
+            told.append(0)
+        except ChannelClosedByBroker as refused:
+            told.append(refused.reply_code)
+
+    pairs = zip(channels, ("topic", "fanout"), strict=True)
+    threads = [threading.Thread(target=ask, args=pair) for pair in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(told)
