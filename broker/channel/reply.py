@@ -10,6 +10,7 @@ Source: RabbitMQ's direct reply-to guide; rabbit_channel (deliver_reply).
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Protocol
 
 from burrowmq.broker.turn.clock import Entropy
@@ -80,11 +81,17 @@ class ReplyTarget:
         return self.publish(messages, flags, size)
 
 
+def _ignore(_: bytes) -> None:
+    return None
+
+
 class ReplyTargets:
     """The reply consumers of one vhost, by the key that replies are sent to."""
 
     def __init__(self, entropy: Entropy) -> None:
         self._entropy = entropy
+        self.on_added: Callable[[bytes], None] = _ignore
+        self.on_removed: Callable[[bytes], None] = _ignore
         self._targets: dict[bytes, ReplyTarget] = {}
 
     def add(self, channel: ReplyChannel, tag: str) -> ReplyTarget:
@@ -92,11 +99,13 @@ class ReplyTargets:
         parts = (base64.urlsafe_b64encode(self._entropy.token(12)) for _ in range(2))
         target = ReplyTarget(channel, tag, PREFIX + b".".join(parts))
         self._targets[target.key] = target
+        self.on_added(target.key)
         return target
 
     def remove(self, target: ReplyTarget) -> None:
         """The channel or its consumer is gone."""
-        self._targets.pop(target.key, None)
+        if self._targets.pop(target.key, None) is not None:
+            self.on_removed(target.key)
 
     def find(self, key: bytes) -> ReplyTarget | None:
         """The target that a routing key names."""

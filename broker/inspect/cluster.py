@@ -29,6 +29,7 @@ def cluster_link(node: RunningNode) -> Row | None:
         "reason": link.reason,
         "connections": link.opened_count,
         "definitions": _shared(node),
+        "classic_queues": _homes(node),
     }
 
 
@@ -42,6 +43,13 @@ def _shared(node: RunningNode) -> Row | None:
         "waiting": rows.pending_count,
         "state": "agreed" if rows.is_ready else "last known",
     }
+
+
+def _homes(node: RunningNode) -> Row | None:
+    homes = node.replication.homes
+    if homes is None:
+        return None
+    return {"here": homes.here_count, "elsewhere": homes.elsewhere_count}
 
 
 def cluster_alarm(node: RunningNode) -> Row | None:

@@ -6,7 +6,7 @@ the one connection to the cluster. Made by `broker.node.running`; `broker.node.v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.queue.rules.quorum import REPLICAS_MAX
@@ -21,10 +21,18 @@ if TYPE_CHECKING:
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
     from burrowmq.broker.replicated.definitions import SharedDefinitions
     from burrowmq.broker.replicated.front_end import FrontEnd
+    from burrowmq.broker.replicated.homes import Homes
+    from burrowmq.broker.replicated.homes import Node as HomeNode
     from burrowmq.broker.replicated.in_force import InForce
     from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
     from burrowmq.broker.report.observer import Observer
     from burrowmq.broker.turn.clock import Entropy, Scheduler
+
+
+if TYPE_CHECKING:
+
+    class Sharing(InForce, HomeNode, Protocol):
+        """What other front-ends have to do with of a node."""
 
 
 class Overheard(Definitions):
@@ -57,19 +65,21 @@ class NodeReplication:
         self._front_end: FrontEnd | None = None
         self.share: SharedDefinitions | None = None
         """The definitions that other front-ends have as well; None without a cluster."""
+        self.homes: Homes | None = None
+        """Where classic queues live; None without a cluster."""
 
-    def share_definitions(
-        self, node: InForce, definitions: Overheard, scheduler: Scheduler
-    ) -> None:
-        """Have what is written there agreed with other front-ends; before anything is."""
+    def meet_others(self, node: Sharing, definitions: Overheard, scheduler: Scheduler) -> None:
+        """Have what is written there agreed with other front-ends, and know theirs; before anything is made."""
         if self._connect is None:
             return
         from burrowmq.broker.replicated.definitions import SharedDefinitions  # noqa: PLC0415
+        from burrowmq.broker.replicated.homes import Homes  # noqa: PLC0415
 
         self.share = SharedDefinitions(
             node, definitions, self._connection(), scheduler, replicas=self._config.replicas
         )
         definitions.on_written = self.share.written
+        self.homes = Homes(self._connection(), scheduler, node)
 
     @property
     def front_end(self) -> FrontEnd | None:
@@ -130,8 +140,9 @@ class NodeReplication:
     def start(self) -> None:
         """Connect, and stay connected."""
         if self._connect is not None:
-            if self.share is not None:
+            if self.share is not None and self.homes is not None:
                 self.share.start()
+                self.homes.start()
             self._connection().start()
 
     async def stop(self) -> None:

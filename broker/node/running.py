@@ -210,7 +210,7 @@ class RunningNode:
         )
         definitions = self.engine.definitions
         if isinstance(definitions, Overheard):
-            self.replication.share_definitions(self, definitions, self.scheduler)
+            self.replication.meet_others(self, definitions, self.scheduler)
         factory = VhostFactory(
             self.config,
             self.engine,
@@ -410,6 +410,10 @@ class RunningNode:
     def forget_vhost(self, name: str) -> None:
         """Remove the files of a virtual host that is deleted."""
         self.engine.delete_vhost(name)
+
+    def refused_in(self, epoch: int) -> frozenset[tuple[str, str]]:
+        """Of which queues (virtual host, name) the disk has refused something of a commit that has just been done."""
+        return self.queue_faults.refused_in(epoch)
 
     def vhost_made(self, vhost: Vhost) -> None:
         """A virtual host is new (not restored): give it what the configuration says it begins with."""

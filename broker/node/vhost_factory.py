@@ -89,6 +89,7 @@ class VhostFactory:
         )
         vhost.components = self._components
         vhost.share = self._replication.share
+        self._tell_homes(vhost, replies)
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self._scheduler,
@@ -113,6 +114,14 @@ class VhostFactory:
             on_unused=functools.partial(self._delete_unused, vhost),
         )
         return vhost
+
+    def _tell_homes(self, vhost: Vhost, replies: ReplyTargets) -> None:
+        """What lives here, other front-ends are told of."""
+        homes = self._replication.homes
+        if homes is not None:
+            vhost.homes = homes
+            replies.on_added = functools.partial(homes.reply_made, vhost.name)
+            replies.on_removed = lambda key: homes.gone(vhost.name, key.decode())
 
     def replies_of(self, vhost: Vhost) -> ReplyTargets:
         """Who waits for direct replies in a virtual host that was made here."""

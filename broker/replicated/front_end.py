@@ -216,6 +216,12 @@ class FrontEnd:
         self._link.subscribe(b"%b.>" % inbox, sid)
         return sid, inbox
 
+    def listen(self, subject: bytes, handler: Handler) -> None:
+        """Have what is published to a subject, for good."""
+        self._last_sid += 1
+        self._handlers[self._last_sid] = handler
+        self._link.subscribe(subject, self._last_sid)
+
     def unsubscribe(self, sid: int) -> None:
         """Have it no longer; requests that are open below it end."""
         self._handlers.pop(sid, None)

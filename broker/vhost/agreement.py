@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.queue.rules.quorum import is_quorum
+from burrowmq.broker.vhost.queue_settings import queue_row
 from burrowmq.broker.words.resource import row_key
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def propose_queue(vhost: Vhost, declaration: QueueDeclaration, made_ms: int, the
     """
     assert vhost.share is not None, "the caller has looked"
     vhost.check_new_queue(declaration)
-    row = vhost.row_of(declaration, made_ms)
+    row = queue_row(vhost, declaration, made_ms)
     vhost.share.propose("queue", row_key(vhost.name, declaration.name), row, then)
 
 

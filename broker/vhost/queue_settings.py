@@ -10,18 +10,43 @@ Source: RabbitMQ's rabbit_policy and rabbit_queue_decorator.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.queue.rules import settings as queue_settings
 from burrowmq.broker.queue.rules.quorum import policy_kind
+from burrowmq.broker.words.resource import pack_arguments
 
 if TYPE_CHECKING:
     from burrowmq.broker.queue.port import QueuePort
-    from burrowmq.broker.queue.rules.settings import Settings
+    from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
     from burrowmq.broker.rules.policy import PolicySet
+    from burrowmq.broker.words.resource import Row
     from burrowmq.protocol.table import FieldTable
 
 KNOWN_MAX = 1024
+
+
+class RowOptions(Protocol):
+    """What the node decides."""
+
+    @property
+    def default_queue_version(self) -> int:
+        """Of queues that are declared now."""
+        ...
+
+
+class RowOwner(Protocol):
+    """A virtual host, as its queues' rows see it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def options(self) -> RowOptions:
+        """What the node decides for it."""
+        ...
 
 
 class QueueSettings:
@@ -71,3 +96,15 @@ class QueueSettings:
         if len(known) >= KNOWN_MAX:
             known.clear()
         return known.setdefault(found, found)
+
+
+def queue_row(vhost: RowOwner, queue: QueueDeclaration | QueuePort, made_ms: int) -> Row:
+    """What the definition store has of a queue."""
+    return {
+        "vhost": vhost.name,
+        "name": queue.name,
+        "auto_delete": queue.auto_delete,
+        "arguments": pack_arguments(queue.arguments),
+        "version": vhost.options.default_queue_version,
+        "made_ms": made_ms,
+    }

@@ -208,7 +208,7 @@ class RouteTables:
         if self.size_bytes > LIMIT_BYTES:
             self.clear()
 
-    def forget_queue(self, default: Exchange, name: bytes, queue: QueuePort) -> None:
+    def forget_queue(self, default: Exchange, name: bytes, queue: object) -> None:
         """A queue came or went, and no binding with it: only the default exchange's route to its name is another.
 
         Any CC header may have that name.
@@ -219,7 +219,7 @@ class RouteTables:
             table.forget_keys()
             if table.routes.pop(address, None) is not None:
                 self.size_bytes -= ADDRESS_BYTES + len(address)
-        route = self._routes.pop((default, (queue,)), None)
+        route = self._routes.pop((default, (cast("QueuePort", queue),)), None)
         if route is not None:
             self.size_bytes -= _route_bytes(route)
 

@@ -1,4 +1,6 @@
-"""What a virtual host asks of whoever agrees with other front-ends on its definitions. None where nobody does.
+"""What a virtual host asks of whoever agrees with other front-ends on its definitions, and where classic queues live.
+
+There is none of either without a cluster.
 
 Texts are RabbitMQ's for a metadata store that does not answer.
 """
@@ -8,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+from burrowmq.broker.exchange.binding import Destination
 from burrowmq.broker.words.resource import Row
-from burrowmq.protocol.errors import InternalError
+from burrowmq.protocol.errors import AmqpError, InternalError
 
 Agreed: TypeAlias = Callable[[InternalError | None], None]
 
@@ -32,4 +35,24 @@ class Share(Protocol):
 
     def when_agreed(self, then: Agreed) -> None:
         """Say when what is in force here is agreed; what cannot be is taken back."""
+        ...
+
+
+class Homes(Protocol):
+    """Which classic queues live where."""
+
+    def made(self, vhost: str, name: str, *, durable: bool) -> None:
+        """A classic queue is here."""
+        ...
+
+    def gone(self, vhost: str, name: str) -> None:
+        """It is not here any more."""
+        ...
+
+    def find(self, vhost: str, name: str) -> Destination | None:
+        """Where a message for a queue, or a reply consumer, goes that lives at another front-end."""
+        ...
+
+    def refusal(self, vhost: str, name: str) -> AmqpError | None:
+        """Why a queue that lives elsewhere cannot be used here; None for one that nobody has."""
         ...

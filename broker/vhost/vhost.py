@@ -48,7 +48,7 @@ from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
 from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
-from burrowmq.broker.vhost.queue_settings import QueueSettings
+from burrowmq.broker.vhost.queue_settings import QueueSettings, queue_row
 from burrowmq.broker.vhost.route_tables import RouteTables, Source
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.trace import Tracer
@@ -63,7 +63,12 @@ from burrowmq.broker.words.resource import (
 )
 from burrowmq.broker.words.sorted_names import SortedNames
 from burrowmq.protocol.codec import look_up_by_headers, look_up_by_ring, split_address
-from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
+from burrowmq.protocol.errors import (
+    AccessRefused,
+    NotFound,
+    PreconditionFailed,
+    ResourceLocked,
+)
 from burrowmq.protocol.properties import decode
 from burrowmq.records import dataclass
 
@@ -77,8 +82,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.rules.parameter_rules import Component
     from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.broker.vhost.route_tables import RouteTable
-    from burrowmq.broker.vhost.share import Share
-    from burrowmq.broker.words.resource import Row
+    from burrowmq.broker.vhost.share import Homes, Share
     from burrowmq.protocol.codec import Message
     from burrowmq.protocol.table import FieldTable
 
@@ -132,6 +136,7 @@ class Vhost:
         self._is_default_reached = False  # as some exchange's alternate, now or before
         self.rows = Rows(engine)
         self.share: Share | None = None  # with other front-ends, where a cluster is
+        self.homes: Homes | None = None  # of classic queues, there
         self.graph = ExchangeGraph(name, self.rows, self._apply_exchange_policy, self._changed)
         self.exchanges = self.graph.exchanges
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
@@ -235,9 +240,13 @@ class Vhost:
 
     def _lookup(self, routing_key: bytes) -> Destination | None:
         """The default exchange's view: a queue by name, or a direct-reply target."""
-        if routing_key.startswith(REPLY_PREFIX):
-            return self.direct_reply(routing_key)
-        return self.queues.get(routing_key.decode("utf-8", "surrogateescape"))
+        found = self.here(name := routing_key.decode("utf-8", "surrogateescape"))
+        return found or (self.homes.find(self.name, name) if self.homes is not None else None)
+
+    def here(self, name: str) -> Destination | None:
+        """A queue, or who waits for direct replies, of this node."""
+        found = self.queues.get(name)  # none has a reply consumer's name
+        return found or self.direct_reply(name.encode("utf-8", "surrogateescape"))
 
     def _changed(self) -> None:
         self.route_tables.clear()
@@ -300,7 +309,8 @@ class Vhost:
         """
         queue = self.queues.get(name)
         if queue is None:
-            raise not_found("queue", name, self.name)
+            error = None if self.homes is None else self.homes.refusal(self.name, name)
+            raise error or not_found("queue", name, self.name)
         return queue
 
     def queues_in_order(self) -> list[QueuePort]:
@@ -365,6 +375,8 @@ class Vhost:
             validate_stream(declaration, self.name)
         else:
             queue_settings.validate(declaration.arguments, name, self.name)
+        if self.homes is not None and (error := self.homes.refusal(self.name, name)) is not None:
+            raise error
         limit = self.limits.get("max-queues", -1)
         if 0 <= limit <= len(self.queues):
             raise PreconditionFailed(
@@ -372,20 +384,9 @@ class Vhost:
                 f" queue limit in vhost '{self.name}' ({limit}) is reached"
             )
 
-    def row_of(self, queue: QueueDeclaration | QueuePort, made_ms: int) -> Row:
-        """What the definition store has of a queue."""
-        return {
-            "vhost": self.name,
-            "name": queue.name,
-            "auto_delete": queue.auto_delete,
-            "arguments": pack_arguments(queue.arguments),
-            "version": self.options.default_queue_version,
-            "made_ms": made_ms,
-        }
-
     def put_row(self, queue: QueuePort) -> None:
         """Write that."""
-        row = self.row_of(queue, queue.made_ms)
+        row = queue_row(self, queue, queue.made_ms)
         former = self.former_arguments.get(queue.name)
         if former is not None:
             row["former_arguments"] = pack_arguments(former)
@@ -402,7 +403,9 @@ class Vhost:
         self._in_order = None
         if declaration.owner is not None:
             self._owned.setdefault(declaration.owner, {})[queue] = None
-        self._queue_changed(queue)
+        if self.homes is not None and isinstance(queue, Queue):
+            self.homes.made(self.name, queue.name, durable=queue.durable)
+        self.queue_changed(queue)
         return queue
 
     def make_successor(self, declaration: QueueDeclaration) -> QueuePort:
@@ -415,6 +418,8 @@ class Vhost:
         assert self.queues.get(old.name) is old, "the caller has looked"
         self.queues[old.name] = new
         self._in_order = None
+        if self.homes is not None:
+            self.homes.gone(self.name, old.name)
         self._remains[new] = old
         new.change_settings(self.settings.after_change(new))  # policies may have changed meanwhile
         self.graph.lead_elsewhere(new, "queue")
@@ -464,6 +469,8 @@ class Vhost:
             return 0
         ready_count = queue.ready_count
         del self.queues[queue.name]
+        if self.homes is not None:
+            self.homes.gone(self.name, queue.name)
         self.queue_names.remove(queue.name)
         self._in_order = None
         self.settings.forget(queue.name)
@@ -475,7 +482,7 @@ class Vhost:
         if is_bound:
             self._changed()
         else:
-            self._queue_changed(queue)
+            self.queue_changed(queue)
         for exchange in unused:
             self.graph.delete(exchange)
         queue.delete()
@@ -489,8 +496,8 @@ class Vhost:
             self._later(self._let_go)
         self._deleted.append(queue)
 
-    def _queue_changed(self, queue: QueuePort) -> None:
-        """A queue came or went that no binding leads to."""
+    def queue_changed(self, queue: Destination) -> None:
+        """A queue came or went, here or elsewhere, that no binding leads to."""
         if self._is_default_reached:
             self._changed()
         else:

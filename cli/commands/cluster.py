@@ -18,6 +18,7 @@ def cluster_sections(kept: Row) -> list[tuple[str, list[str]]]:
         ("Quorum Queue Servers", servers or ["(none)"]),
         ("Quorum Queues", _queue_lines(kept["queues"])),
         ("Definitions", _definition_lines(kept["link"].get("definitions"))),
+        ("Classic Queues", _home_lines(kept["link"].get("classic_queues"))),
     ]
 
 
@@ -28,6 +29,15 @@ def _link_line(link: Row) -> str:
         why = f": {link['reason']}" if link["reason"] else ""
         where = f"unreachable since {link['since']}{why}"
     return f"{where}, connections made: {link['connections']}"
+
+
+def _home_lines(homes: Row | None) -> list[str]:
+    if homes is None:
+        return ["(not known)"]
+    return [
+        f"At this front-end, with reply consumers: {homes['here']}",
+        f"At other front-ends: {homes['elsewhere']}",
+    ]
 
 
 def _definition_lines(shared: Row | None) -> list[str]:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosedByBroker
@@ -155,3 +156,81 @@ def declared_at_once(channels: list[BlockingChannel], name: str) -> list[int]:
     for thread in threads:
         thread.join()
     return sorted(told)
+
+
+def served(nodes: Nodes, process: BrokerProcess, count: int) -> threading.Thread:
+    """Answers so many requests from the queue `rpc`."""
+    channel = nodes.channel(process)
+
+    def answer() -> None:
+        for method, properties, body in channel.consume("rpc", inactivity_timeout=patient(30)):
+            assert method is not None, "a request comes"
+            channel.basic_publish("", properties.reply_to, body.upper())
+            channel.basic_ack(method.delivery_tag)
+            if method.delivery_tag == count:
+                return
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    return thread
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("way", ["queue", "direct"])
+def test_replies_reach_a_queue_at_another_front_end(nodes: Nodes, way: str) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    channel = nodes.channel(one)
+    declare(channel, "rpc")
+    channel = channel.connection.channel()
+    eventually(lambda: "rpc" in names_at(two, "queue"))
+    if way == "queue":
+        reply_to = channel.queue_declare("", exclusive=True).method.queue
+    else:
+        reply_to = "amq.rabbitmq.reply-to"
+    found: list[bytes] = []
+
+    def on_reply(_channel: object, _method: object, _properties: object, body: bytes) -> None:
+        found.append(body)
+
+    channel.basic_consume(reply_to, on_reply, auto_ack=True)
+    thread = served(nodes, two, 50)
+    for number in range(50):
+        asking = pika.BasicProperties(reply_to=reply_to)
+        channel.basic_publish("", "rpc", b"a%d" % number, asking)
+        until = time.monotonic() + patient(20)
+        while len(found) <= number and time.monotonic() < until:
+            channel.connection.process_data_events(time_limit=0.2)
+    thread.join()
+    assert found == [b"A%d" % number for number in range(50)]
+
+
+@pytest.mark.timeout(180)
+def test_a_classic_queue_takes_from_anywhere_and_is_consumed_at_its_home(nodes: Nodes) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    declare(nodes.channel(one), "first")
+    nodes.channel(one).queue_declare("classic", durable=True)
+    channel = nodes.channel(two)
+    channel.confirm_delivery()
+    took_s = []
+    for number in range(50):
+        began = time.monotonic()
+        channel.basic_publish("", "classic", b"%d" % number, mandatory=True)
+        took_s.append(time.monotonic() - began)
+    print(f"forwarded and confirmed, not persistent: median {sorted(took_s)[25] * 1000:.2f} ms")
+    assert len(take(nodes.channel(one), "classic", 50)) == 50
+    with pytest.raises(ChannelClosedByBroker) as refused:
+        next(channel.consume("classic"))
+    assert refused.value.reply_code == 404
+    assert "home node" in refused.value.reply_text
+
+    one.kill()
+    deadline = time.monotonic() + patient(20)
+    while time.monotonic() < deadline:
+        channel = nodes.channel(two)
+        try:
+            channel.queue_declare("classic", durable=True)
+        except ChannelClosedByBroker:
+            time.sleep(0.2)
+        else:
+            return
+    raise AssertionError("the name is free once its home is gone")

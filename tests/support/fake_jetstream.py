@@ -225,10 +225,8 @@ class FakeJetStream:
         self, link: FakeLink, subject: str, reply: bytes, head: bytes, body: bytes
     ) -> None:
         words = subject.split(".")
-        if subject in {"burrowmq.news", "burrowmq.used"}:
-            for other in self.links:
-                if other is not link:
-                    self._say(other, subject.encode(), b"", b"", body)
+        if subject.startswith(("burrowmq.", "_INBOX.")):
+            self._pass_on(link, subject.encode(), reply, body)
         elif subject.startswith("$JS.ACK."):
             if not (self.loses_acks and not body):
                 self._settled(self.streams.get(words[2]), int(words[5]), body)
@@ -254,6 +252,15 @@ class FakeJetStream:
                 self._answer(link, reply, self._asked(words[2:], body))
         else:
             self._stored(link, subject, reply, decode_headers(head).values, body)
+
+    def _pass_on(self, link: FakeLink, subject: bytes, reply: bytes, body: bytes) -> None:
+        """Core NATS: to whoever listens now."""
+        others = [each for each in self.links if each is not link and each.is_open]
+        listening = [each for each in others if each.sid_of(subject)]
+        for other in listening:
+            self._say(other, subject, reply, b"", body)
+        if reply and not listening:
+            self._say(link, reply, b"", _NOBODY, b"")
 
     def _stored(
         self, link: FakeLink, subject: str, reply: bytes, values: dict[str, str], body: bytes

@@ -95,7 +95,7 @@ class BrokerBench:
         )
         self.sessions: set[Session] = set()
         if overheard is not None:
-            replication.share_definitions(cast("Any", self), overheard, self.scheduler)
+            replication.meet_others(cast("Any", self), overheard, self.scheduler)
         self._factory = VhostFactory(
             config,
             cast("Any", self.engine),
@@ -147,6 +147,12 @@ class BrokerBench:
             self.vhost_made,
         )
         return []
+
+    name = "rabbit@test"
+
+    def refused_in(self, _: int) -> frozenset[tuple[str, str]]:
+        """What the test says."""
+        return frozenset(self.refused)
 
     def forget_vhost(self, name: str) -> None:
         """Nothing is stored of one."""

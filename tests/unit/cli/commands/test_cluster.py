@@ -35,6 +35,7 @@ def test_cluster_status_has_the_servers_behind_the_front_ends(cluster: ServedClu
         "Without quorum: 0",
         "Changes that wait for the servers: 0",
         "State: agreed",
+        "At other front-ends: 0",
     ):
         assert f"\n{line}\n" in text
     link = text.partition("Connection to the Quorum Queue Servers\x1b[0m\n\n")[2].splitlines()[0]
