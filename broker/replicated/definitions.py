@@ -19,7 +19,7 @@ from burrowmq.broker.definitions.parameters import INTERNAL, VHOST_LIMITS
 from burrowmq.broker.definitions.restore import ORDER
 from burrowmq.broker.queue.rules.quorum import QUORUM
 from burrowmq.broker.replicated.agreed import AgreedRows
-from burrowmq.broker.replicated.in_force import Enforcer, InForce, in_order
+from burrowmq.broker.replicated.in_force import Enforcer, InForce, InTheWay, in_order
 from burrowmq.broker.words.resource import row_key, unpack_arguments
 from burrowmq.cluster.bucket import Bucket
 from burrowmq.protocol.errors import InternalError
@@ -62,6 +62,8 @@ class SharedDefinitions:
         """Whether this is the first start, which has made what it has by itself."""
         self._in_force: tuple[str, str] | None = None  # the row that is being put in force
         self._went_with: list[tuple[str, str]] = []
+        self._in_the_way: set[str] = set()
+        """Keys of queues that are classic ones here."""
 
     # -- the node's side --------------------------------------------------------------------------------------------
 
@@ -82,6 +84,10 @@ class SharedDefinitions:
             if value is None and self._in_force != (kind, key) and self.rows.has(kind, key):
                 self._went_with.append((kind, key))
             return
+        if kind == "queue" and value is None and key in self._in_the_way:
+            self._in_the_way.discard(key)
+            self._scheduler.call_later(0.0, self._take_up)
+            return
         if not self._is_shared(kind, key, value):
             return
         if not self._is_started:
@@ -92,6 +98,10 @@ class SharedDefinitions:
         if is_new and kind == "queue":
             self._share_bindings(value)
 
+    def _take_up(self) -> None:
+        """Nothing is in the way of some queue any more."""
+        self.apply([*self.rows.of_kind("queue"), *self.rows.of_kind("binding")])
+
     def _share_bindings(self, row: Row) -> None:
         """A queue that was classic has bindings already, which nobody knew of."""
         vhost = self._node.vhosts[str(row["vhost"])]
@@ -99,6 +109,8 @@ class SharedDefinitions:
             self.rows.change("binding", key, binding)
 
     def _is_shared(self, kind: str, key: str, value: Any) -> bool:
+        if kind == "binding" and self._leads_to_own(key):
+            return False
         if value is None:
             return self.rows.has(kind, key)
         match kind:
@@ -113,6 +125,13 @@ class SharedDefinitions:
                 return bool(value.get("component") == VHOST_LIMITS)
             case _:
                 return kind in ORDER
+
+    def _leads_to_own(self, key: str) -> bool:
+        """Whether a binding leads to a classic queue that has the name of a shared one."""
+        if not self._in_the_way:
+            return False
+        vhost, _, kind, name, *_ = json.loads(key)
+        return kind == "queue" and row_key(vhost, name) in self._in_the_way
 
     # -- virtual hosts' side; see `broker.vhost.share.Share` ----------------------------------------------------------
 
@@ -138,18 +157,24 @@ class SharedDefinitions:
     def apply(self, changes: list[tuple[str, str, Any]]) -> None:
         """Put rows in force, and have what went with removed ones removed."""
         for kind, key, value in in_order(changes):
+            if kind == "binding" and self._leads_to_own(key):
+                continue
             self._in_force = kind, key
             try:
                 if value is None:
                     self._enforcer.remove(kind, json.loads(key))
                 else:
                     self._enforcer.put(kind, value)
+            except InTheWay as error:
+                self._in_the_way.add(key)
+                self._observer.definition_unusable(kind, key, str(error))
             except (KeyError, TypeError, ValueError) as error:
                 self._observer.definition_unusable(kind, key, repr(error))
             finally:
                 self._in_force = None
             gone, self._went_with = self._went_with, []
             if value is None:
+                self._in_the_way.discard(key)
                 for each in gone:
                     self.rows.change(*each, None)
         if changes:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+class InTheWay(Exception):
+    """What is here, and nobody else's, has the name of something shared."""
+
+
 class InForce(Protocol):
     """What of a node definitions are about."""
 
@@ -209,7 +213,7 @@ class Enforcer:
         known = vhost.queues.get(name)
         if known is not None:
             if not isinstance(known, ReplicatedQueue):
-                raise ValueError("this front-end has a classic queue of that name")
+                raise InTheWay("this front-end has a classic queue of that name")
             if known.arguments == arguments:
                 return
             self._leave(vhost, known)

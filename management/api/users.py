@@ -92,6 +92,7 @@ async def bulk_delete(call: Call) -> web.Response:
     """POST {"users": [...]}: one after the other, up to the first that is not there."""
     body = await call.body()
     require_keys(body, "users")
+    commands.commit.require_cluster(call.node)
     for name in body["users"] if isinstance(body["users"], list) else []:
         if not isinstance(name, str) or name not in call.node.auth.users:
             raise bad_request(["no_such_user", name])

@@ -410,3 +410,26 @@ def test_classic_queues_and_what_leads_to_them_are_each_front_ends_own(ends: Fro
     ends.settle()
     assert not isinstance(two.vhost.queues["late"], ReplicatedQueue)
     assert two.observer.named("definition_unusable")
+
+
+def test_a_classic_queue_in_the_way_of_a_shared_one_goes_alone(ends: FrontEnds) -> None:
+    one, two = ends.start(), ends.start()
+    first, client = connected(one), connected(two)
+    say(client, spec.Queue.Declare(queue="q", durable=True))
+    declare_queue(first)  # at once: neither knows of the other
+    ends.settle()
+    declare_exchange(first)
+    ends.settle()
+    bind(first)
+    ends.settle()
+    assert first.names() == ["Queue.DeclareOk", "Exchange.DeclareOk", "Queue.BindOk"]
+    assert keys_to(two) == set()
+    assert not isinstance(two.vhost.queues["q"], ReplicatedQueue)
+    say(client, spec.Queue.Bind(queue="q", exchange="x", routing_key="own"))
+    ends.settle()
+    assert keys_to(one) == {b"k"}
+    say(client, spec.Queue.Delete(queue="q"))
+    ends.settle()
+    assert isinstance(one.vhost.queues["q"], ReplicatedQueue), "nobody has deleted that"
+    assert isinstance(two.vhost.queues["q"], ReplicatedQueue), "nothing is in its way any more"
+    assert keys_to(one) == keys_to(two) == {b"k"}
