@@ -20,7 +20,7 @@ from burrowmq.cluster.retained import Limits, RetainedSettings
 class RetainedStream(QueueStream):
     """That of one queue; `is_by_policy` when its limits are not those of its arguments.
 
-    `replaced` is called when it was deleted elsewhere and made anew: nothing of what was known of it holds.
+    When it is `renewed`, nothing of what was known of it holds.
     """
 
     def __init__(
@@ -31,13 +31,13 @@ class RetainedStream(QueueStream):
         changed: Callable[[], None],
         counted: Callable[[], None],
         *,
-        replaced: Callable[[], None],
+        renewed: Callable[[], None],
         is_ours: bool,
         is_by_policy: bool,
     ) -> None:
-        super().__init__(settings, asking, scheduler, changed, counted, is_ours=is_ours)
-        self._replaced = replaced
-        self._created = ""
+        super().__init__(
+            settings, asking, scheduler, changed, counted, is_ours=is_ours, renewed=renewed
+        )
         self._limits = settings.limits
         self._is_change_due = is_by_policy
 
@@ -59,10 +59,6 @@ class RetainedStream(QueueStream):
         return retained.counted_state(self.name)
 
     def _measure(self, stream: Document, waiting: list[Waiting]) -> None:
-        created = str(stream.get("created", ""))
-        if self._created not in ("", created):
-            self._replaced()
-        self._created = created
         request = retained.change_limits(stream, self._limits) if self._is_change_due else None
         if request is None:
             self._is_change_due = False

@@ -98,7 +98,7 @@ class StreamQueue(StreamFigures):
             context.scheduler,
             self._changed,
             self._on_counted,
-            replaced=self._on_replaced,
+            renewed=self._on_renewed,
             is_ours=declaration.default_version is not None,
             is_by_policy=settings != queue_settings.compute(self.arguments, {}),
         )
@@ -147,7 +147,7 @@ class StreamQueue(StreamFigures):
         self._publishing.looked()
         self._changed()
 
-    def _on_replaced(self) -> None:
+    def _on_renewed(self) -> None:
         """Another front-end has deleted it, and somebody, perhaps this one, has declared it again."""
         for reader in self._readers.values():
             reader.start_over()

@@ -210,6 +210,6 @@ def test_who_keeps_a_stream(cluster: object, expected: tuple[object, ...]) -> No
 
 
 def test_a_leader_may_be_named() -> None:
-    subject, payload = api.step_down("s", "n2")
+    subject, payload, *_ = api.step_down("s", "n2")
     assert subject == b"$JS.API.STREAM.LEADER.STEPDOWN.s"
     assert json.loads(payload) == {"placement": {"preferred": "n2"}}
