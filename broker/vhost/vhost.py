@@ -30,23 +30,10 @@ from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules import settings as queue_settings
-from burrowmq.broker.queue.rules.quorum import (
-    QUORUM,
-    check_equivalent_quorum,
-    is_quorum,
-    policy_kind,
-    validate_quorum,
-)
-from burrowmq.broker.queue.rules.stream import (
-    STREAM,
-    check_equivalent_stream,
-    is_stream,
-    validate_stream,
-)
+from burrowmq.broker.queue.rules.quorum import policy_kind
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
-from burrowmq.broker.vhost import router
+from burrowmq.broker.vhost import queue_checks, router
 from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
 from burrowmq.broker.vhost.queue_settings import QueueSettings, queue_row
 from burrowmq.broker.vhost.route_tables import RouteTables, Source
@@ -55,7 +42,6 @@ from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.broker.words.resource import (
     Rows,
     StagingEngine,
-    check_same_fields,
     describe,
     not_found,
     pack_arguments,
@@ -66,7 +52,6 @@ from burrowmq.protocol.codec import look_up_by_headers, look_up_by_ring, split_a
 from burrowmq.protocol.errors import (
     AccessRefused,
     NotFound,
-    PreconditionFailed,
     ResourceLocked,
 )
 from burrowmq.protocol.properties import decode
@@ -89,7 +74,6 @@ if TYPE_CHECKING:
 # Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
-_EQUIVALENCE = {QUORUM: check_equivalent_quorum, STREAM: check_equivalent_stream}
 REPLY_PREFIX = b"amq.rabbitmq.reply-to."
 
 
@@ -341,17 +325,7 @@ class Vhost:
         self.check_access(queue, session)
         if (queue.exclusive_owner is None) != (declaration.owner is None):
             raise self._locked(queue.name)
-        where = describe("queue", queue.name, self.name)
-        check_same_fields(
-            where,
-            ("durable", declaration.durable and declaration.owner is None, queue.durable),
-            ("auto_delete", declaration.auto_delete, queue.auto_delete),
-        )
-        former = self.former_arguments.get(queue.name)
-        if former is not None and queue_settings.are_equivalent(former, declaration.arguments):
-            return
-        check = _EQUIVALENCE.get(queue.kind, queue_settings.check_equivalent)
-        check(queue.arguments, declaration.arguments, queue.name, self.name)
+        queue_checks.check_equivalent(self, queue, declaration)
 
     def create_queue(self, declaration: QueueDeclaration) -> QueuePort:
         """Make a queue that does not exist.
@@ -368,21 +342,7 @@ class Vhost:
 
     def check_new_queue(self, declaration: QueueDeclaration) -> None:
         """Refuse what cannot be made. Raises: PreconditionFailed."""
-        name = declaration.name
-        if self.options.has_cluster and is_quorum(declaration):
-            validate_quorum(declaration, self.name)
-        elif self.options.has_cluster and is_stream(declaration):
-            validate_stream(declaration, self.name)
-        else:
-            queue_settings.validate(declaration.arguments, name, self.name)
-        if self.homes is not None and (error := self.homes.refusal(self.name, name)) is not None:
-            raise error
-        limit = self.limits.get("max-queues", -1)
-        if 0 <= limit <= len(self.queues):
-            raise PreconditionFailed(
-                f"cannot declare queue '{name}':"
-                f" queue limit in vhost '{self.name}' ({limit}) is reached"
-            )
+        queue_checks.check_new(self, declaration)
 
     def put_row(self, queue: QueuePort) -> None:
         """Write that."""

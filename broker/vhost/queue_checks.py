@@ -1,0 +1,66 @@
+"""What a queue declaration is refused for: by its own arguments, by the virtual host, by the queue that is there.
+
+Owns no state. Each kind of queue has its own rules (`broker.queue.rules`); those of the cluster's kinds count where
+there is a cluster. Called by `broker.vhost.vhost` alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from burrowmq.broker.queue.rules import settings as queue_settings
+from burrowmq.broker.queue.rules.quorum import (
+    QUORUM,
+    check_equivalent_quorum,
+    is_quorum,
+    validate_quorum,
+)
+from burrowmq.broker.queue.rules.stream import (
+    STREAM,
+    check_equivalent_stream,
+    is_stream,
+    validate_stream,
+)
+from burrowmq.broker.words.resource import check_same_fields, describe
+from burrowmq.protocol.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from burrowmq.broker.queue.port import QueuePort
+    from burrowmq.broker.queue.rules.settings import QueueDeclaration
+    from burrowmq.broker.vhost.vhost import Vhost
+
+_EQUIVALENCE: Final = {QUORUM: check_equivalent_quorum, STREAM: check_equivalent_stream}
+
+
+def check_new(vhost: Vhost, declaration: QueueDeclaration) -> None:
+    """Refuse what cannot be made. Raises: PreconditionFailed."""
+    name = declaration.name
+    if vhost.options.has_cluster and is_quorum(declaration):
+        validate_quorum(declaration, vhost.name)
+    elif vhost.options.has_cluster and is_stream(declaration):
+        validate_stream(declaration, vhost.name)
+    else:
+        queue_settings.validate(declaration.arguments, name, vhost.name)
+    if vhost.homes is not None and (error := vhost.homes.refusal(vhost.name, name)) is not None:
+        raise error
+    limit = vhost.limits.get("max-queues", -1)
+    if 0 <= limit <= len(vhost.queues):
+        raise PreconditionFailed(
+            f"cannot declare queue '{name}':"
+            f" queue limit in vhost '{vhost.name}' ({limit}) is reached"
+        )
+
+
+def check_equivalent(vhost: Vhost, queue: QueuePort, declaration: QueueDeclaration) -> None:
+    """Refuse a declaration that means another queue than the one here. Raises: PreconditionFailed."""
+    where = describe("queue", queue.name, vhost.name)
+    check_same_fields(
+        where,
+        ("durable", declaration.durable and declaration.owner is None, queue.durable),
+        ("auto_delete", declaration.auto_delete, queue.auto_delete),
+    )
+    former = vhost.former_arguments.get(queue.name)
+    if former is not None and queue_settings.are_equivalent(former, declaration.arguments):
+        return
+    check = _EQUIVALENCE.get(queue.kind, queue_settings.check_equivalent)
+    check(queue.arguments, declaration.arguments, queue.name, vhost.name)
