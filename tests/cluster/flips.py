@@ -11,7 +11,6 @@ Printed: a row for each kind of file: flips, queues with lost, hidden, changed m
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import json
 import random
@@ -26,14 +25,13 @@ from typing import Self
 
 import pika
 
-from bench.jetstream import FrontEnd, Refused
 from bench.nats_servers import NatsCluster, NatsServer
 from burrowmq.broker.replicated.stream import CONSUMER, stream_name
 from burrowmq.cluster import api
 from burrowmq.cluster.api import Document, Request
 from tests.cluster.ledger import Book
 from tests.cluster.load import Consumer, Pace, Publisher
-from tests.cluster.scene import QUIET_S, QUORUM, end_with_sigterm
+from tests.cluster.scene import QUIET_S, QUORUM, are_current, ask, end_with_sigterm
 from tests.support.broker_process import BrokerProcess
 from tests.support.patience import patient
 from tests.support.wire_client import WireClient
@@ -231,23 +229,8 @@ class Flips:
         self.cluster.stop()
 
     def ask(self, requests: Sequence[Request]) -> list[Document]:
-        """Of whichever server answers; {} where that is a refusal."""
-
-        async def one(front: FrontEnd, request: Request) -> Document:
-            try:
-                return await front.ask(request)
-            except Refused:
-                return {}
-
-        async def whole() -> list[Document]:
-            front = FrontEnd([each.url for each in self.cluster.servers])
-            await front.start()
-            try:
-                return await asyncio.gather(*[one(front, request) for request in requests])
-            finally:
-                await front.close()
-
-        return asyncio.run(whole())
+        """Of whichever server answers."""
+        return ask(self.cluster, requests)
 
     def round(self, number: int, queues: int) -> None:
         """One bit in a file of each of so many queues."""
@@ -264,7 +247,7 @@ class Flips:
             found.publish(MORE)
             server.kill()  # what it has in memory is not what is damaged
         server.start()
-        self._wait_for(groups, server)
+        self._wait_for(groups)
         led = found.lead(server.name, range(queues))
         short = found.missing()
         self._note(found, kinds, short, server)
@@ -292,15 +275,11 @@ class Flips:
             file.write(bytes([octet]))
         return kind
 
-    def _wait_for(self, groups: Sequence[Group], server: NatsServer) -> None:
-        """Until it is current in all streams, or for so long."""
+    def _wait_for(self, groups: Sequence[Group]) -> None:
+        """Until all servers are current in all streams, or for so long."""
         end_s = time.monotonic() + patient(CURRENT_S)
-        while time.monotonic() < end_s:
-            states = self.ask([api.stream_state(group.stream) for group in groups])
-            if all(
-                server.name in api.members_of(state)[2] and _is_current(state) for state in states
-            ):
-                return
+        streams = [group.stream for group in groups]
+        while time.monotonic() < end_s and not are_current(self.cluster, streams):
             time.sleep(0.5)
 
     def _note(self, found: Round, kinds: list[str], short: list[int], server: NatsServer) -> None:
@@ -326,11 +305,6 @@ class Flips:
         ]
         lines += [f"{kind}: {detail}" for kind, row in self.rows.items() for detail in row.details]
         return "\n".join(lines)
-
-
-def _is_current(state: Document) -> bool:
-    replicas = state.get("cluster", {}).get("replicas") or ()
-    return all(each.get("current") for each in replicas)
 
 
 def run(directory: Path, *, flips: int, queues: int, seed: int) -> dict[str, Row]:

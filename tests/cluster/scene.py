@@ -5,6 +5,7 @@ State: the processes, the clients and what they know. Callers: `kills`, `partiti
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import time
@@ -16,7 +17,11 @@ from typing import Self
 import pika
 from pika.exceptions import AMQPError
 
+from bench.jetstream import FrontEnd, Refused
 from bench.nats_servers import NatsCluster
+from burrowmq.broker.replicated.stream import stream_name
+from burrowmq.cluster import api
+from burrowmq.cluster.api import Document, Request
 from tests.cluster.ledger import Book, Verdict
 from tests.cluster.load import Consumer, Pace, Publisher
 from tests.support.broker_process import BrokerProcess
@@ -38,6 +43,36 @@ def end_with_sigterm() -> None:
         raise SystemExit(1)
 
     signal.signal(signal.SIGTERM, end)
+
+
+def ask(cluster: NatsCluster, requests: Sequence[Request]) -> list[Document]:
+    """Of whichever server answers; {} where that is a refusal."""
+
+    async def one(front: FrontEnd, request: Request) -> Document:
+        try:
+            return await front.ask(request)
+        except Refused:
+            return {}
+
+    async def whole() -> list[Document]:
+        front = FrontEnd([each.url for each in cluster.servers])
+        await front.start()
+        try:
+            return await asyncio.gather(*[one(front, request) for request in requests])
+        finally:
+            await front.close()
+
+    return asyncio.run(whole())
+
+
+def are_current(cluster: NatsCluster, streams: Sequence[str]) -> bool:
+    """Whether each has a leader, and all servers have what it has."""
+    states = ask(cluster, [api.stream_state(stream) for stream in streams])
+    groups = [state.get("cluster", {}) for state in states]
+    return all(
+        group.get("leader") and all(each.get("current") for each in group.get("replicas") or ())
+        for group in groups
+    )
 
 
 @dataclass(frozen=True)
@@ -194,6 +229,10 @@ class Scene:
             self.progress()
             time.sleep(0.05)
         return True
+
+    def are_current(self) -> bool:
+        """Whether all servers have what the streams' leaders have."""
+        return are_current(self.cluster, [stream_name("/", queue) for queue in self.queues])
 
     def confirms_of_all(self, seconds: float = 60.0) -> bool:
         """Whether each publisher is confirmed something new within this time."""
