@@ -1,6 +1,7 @@
 """Definitions that all front-ends of a cluster have.
 
-These are virtual hosts, users, permissions, policies, limits, exchanges, quorum queues and bindings between them.
+These are virtual hosts, users, permissions, policies, limits, exchanges, quorum queues, streams and bindings between
+them.
 They are rows of the bucket `burrowmq`, the same rows that the store keeps: what is written to the store is shared as
 well (`change`), and what others have changed is put in force here (`in_force`), which writes it to the store. So the
 store always has the last state that was known, and a node starts with it when the cluster is away.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burrowmq.broker.definitions.parameters import INTERNAL, VHOST_LIMITS
 from burrowmq.broker.definitions.restore import ORDER
 from burrowmq.broker.queue.rules.quorum import QUORUM
+from burrowmq.broker.queue.rules.stream import STREAM
 from burrowmq.broker.replicated.agreed import AgreedRows
 from burrowmq.broker.replicated.in_force import Enforcer, InForce, InTheWay, in_order
 from burrowmq.broker.words.resource import row_key, unpack_arguments
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 BUCKET: Final = "burrowmq"
 JOINED: Final = f"{INTERNAL}shared_definitions"
 """The note that a node belongs to a bucket: what it has and the bucket has not was removed."""
+SHARED_TYPES: Final = frozenset((QUORUM, STREAM))
 FIRST_KEPT: Final = frozenset(("exchange", "queue"))
 _OWN: Final = frozenset(("made_ms", "version"))
 """Of a queue's row: what two declarations of one queue may differ in."""
@@ -116,7 +119,7 @@ class SharedDefinitions:
         match kind:
             case "queue":
                 arguments = unpack_arguments(str(value.get("arguments", "")))
-                return arguments.get("x-queue-type") == QUORUM
+                return arguments.get("x-queue-type") in SHARED_TYPES
             case "binding" if value.get("kind") == "queue":
                 return self.rows.has("queue", row_key(value["vhost"], value["destination"]))
             case "parameter" if value.get("is_global"):

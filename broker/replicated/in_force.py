@@ -17,6 +17,7 @@ from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.exchange.graph import ExchangeDeclaration
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.replicated.queue import ReplicatedQueue
+from burrowmq.broker.replicated.stream_queue import StreamQueue
 from burrowmq.broker.rules.parameter_rules import default_queue_type, vhost_limits
 from burrowmq.broker.vhost import agreement
 from burrowmq.broker.words.resource import DefinitionLog, row_key, unpack_arguments
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from burrowmq.broker.vhost.vhost import Vhost
 
 Row = dict[str, Any]
+SHARED = (ReplicatedQueue, StreamQueue)
+"""Queues that all front-ends have."""
 
 
 class InTheWay(Exception):
@@ -134,7 +137,7 @@ class Enforcer:
                 session.cancel_consumers()
                 session.force_close(f"vhost '{name}' is deleted")
         for queue in vhost.queues.values():
-            if isinstance(queue, ReplicatedQueue):
+            if isinstance(queue, SHARED):
                 queue.disown()
         restore.delete_vhost(vhost, self._node.vhosts, self._node.auth, self._definitions)
         self._node.forget_vhost(name)
@@ -212,7 +215,7 @@ class Enforcer:
         arguments = unpack_arguments(str(row["arguments"]))
         known = vhost.queues.get(name)
         if known is not None:
-            if not isinstance(known, ReplicatedQueue):
+            if not isinstance(known, SHARED):
                 raise InTheWay("this front-end has a classic queue of that name")
             if known.arguments == arguments:
                 return
@@ -228,7 +231,7 @@ class Enforcer:
             self._replaced()
 
     def _leave(self, vhost: Vhost, queue: QueuePort) -> None:
-        if isinstance(queue, ReplicatedQueue):
+        if isinstance(queue, SHARED):
             queue.disown()
             vhost.delete_queue(queue)
 

@@ -371,9 +371,13 @@ class StreamQueue(StreamFigures):
         """Delete the stream, before the queue is."""
         self._stream.release(lambda reason: then(self._inaccessible(reason) if reason else None))
 
+    def disown(self) -> None:
+        """From now on its stream stays when it ends here."""
+        self._stream.disown()
+
     def leave(self) -> None:
         """End here, and nowhere else."""
-        self._stream.disown()
+        self.disown()
         self.delete()
 
     def delete(self) -> None:

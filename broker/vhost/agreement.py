@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.queue.rules.quorum import is_quorum
+from burrowmq.broker.queue.rules.stream import is_stream
 from burrowmq.broker.vhost.queue_settings import queue_row
 from burrowmq.broker.words.resource import row_key
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def is_shared(vhost: Vhost, declaration: QueueDeclaration) -> bool:
     """Whether other front-ends have a queue like this as well."""
-    return vhost.share is not None and is_quorum(declaration)
+    return vhost.share is not None and (is_quorum(declaration) or is_stream(declaration))
 
 
 def propose_queue(vhost: Vhost, declaration: QueueDeclaration, made_ms: int, then: Agreed) -> None:

@@ -43,6 +43,7 @@ from burrowmq.broker.words.resource import (
     Rows,
     StagingEngine,
     describe,
+    locked,
     not_found,
     pack_arguments,
     row_key,
@@ -52,7 +53,6 @@ from burrowmq.protocol.codec import look_up_by_headers, look_up_by_ring, split_a
 from burrowmq.protocol.errors import (
     AccessRefused,
     NotFound,
-    ResourceLocked,
 )
 from burrowmq.protocol.properties import decode
 from burrowmq.records import dataclass
@@ -313,7 +313,7 @@ class Vhost:
         Raises: ResourceLocked.
         """
         if queue.exclusive_owner is not None and queue.exclusive_owner is not session:
-            raise self._locked(queue.name)
+            raise locked(queue.name, self.name)
 
     def check_equivalent_queue(
         self, queue: QueuePort, declaration: QueueDeclaration, session: object
@@ -324,7 +324,7 @@ class Vhost:
         """
         self.check_access(queue, session)
         if (queue.exclusive_owner is None) != (declaration.owner is None):
-            raise self._locked(queue.name)
+            raise locked(queue.name, self.name)
         queue_checks.check_equivalent(self, queue, declaration)
 
     def create_queue(self, declaration: QueueDeclaration) -> QueuePort:
@@ -499,13 +499,6 @@ class Vhost:
 
     def _apply_policies(self, queue: QueuePort) -> None:
         queue.change_settings(self.settings.after_change(queue))
-
-    def _locked(self, queue_name: str) -> ResourceLocked:
-        return ResourceLocked(
-            f"cannot obtain exclusive access to locked {describe('queue', queue_name, self.name)}."
-            " It could be originally declared on another connection or the exclusive property"
-            " value does not match that of the original declaration."
-        )
 
     # -- bindings -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import json
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from burrowmq.protocol.errors import NotFound, PreconditionFailed
+from burrowmq.protocol.errors import NotFound, PreconditionFailed, ResourceLocked
 from burrowmq.protocol.table import DecimalValue, decode_table, encode_table, equivalent, type_name
 from burrowmq.storage.types import JsonValue
 
@@ -104,6 +104,15 @@ def describe(kind: ResourceKind, name: str, vhost: str) -> str:
 def not_found(kind: ResourceKind, name: str, vhost: str) -> NotFound:
     """The error about a missing queue or exchange."""
     return NotFound(f"no {describe(kind, name, vhost)}")
+
+
+def locked(queue: str, vhost: str) -> ResourceLocked:
+    """The error about a queue that is another connection's."""
+    return ResourceLocked(
+        f"cannot obtain exclusive access to locked {describe('queue', queue, vhost)}."
+        " It could be originally declared on another connection or the exclusive property"
+        " value does not match that of the original declaration."
+    )
 
 
 def exchange_argument(

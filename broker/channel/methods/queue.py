@@ -147,7 +147,7 @@ def _answer_declare(
             reply,
             staged=staged,
             is_durable=queue.durable,
-            is_shared=queue.kind == QUORUM,
+            is_shared=queue.kind in (QUORUM, STREAM),
         )
 
     wait_for(channel, method, ask, on_known)

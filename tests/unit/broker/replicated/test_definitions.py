@@ -150,6 +150,20 @@ def test_two_on_one_front_end_wait_for_one_answer(ends: FrontEnds) -> None:
     assert [client.names() for client in clients] == [["Queue.DeclareOk"]] * 2
 
 
+def test_streams_are_shared_as_well(ends: FrontEnds) -> None:
+    one, two = ends.start(), ends.start()
+    client = connected(one)
+    arguments = {"x-queue-type": "stream"}
+    say(client, spec.Queue.Declare(queue="s", durable=True, arguments=arguments))
+    ends.settle()
+    assert client.names() == ["Queue.DeclareOk"]
+    assert two.vhost.queues["s"].kind == "stream"
+    say(connected(two), spec.Queue.Delete(queue="s"))
+    ends.settle()
+    assert "s" not in one.vhost.queues
+    assert ends.world.streams == {}
+
+
 def test_what_is_deleted_at_one_is_gone_at_the_other(ends: FrontEnds) -> None:
     one, two = ends.start(), ends.start()
     client = declared(ends, one)
