@@ -1,4 +1,4 @@
-"""What a cluster's faults cost its clients: `python -m bench.cluster_rows [--only gap,late,many,held] [--runs 20]`.
+"""What a cluster's faults cost its clients: `python -m bench.cluster_rows [--only gap,late,many,held,forward] [--runs 20]`.
 
 Three nats-servers that sync always and BurrowMQ nodes before them, all on this machine. Prints a table of figures and
 limits; exit status 1 when one is missed.
@@ -7,7 +7,8 @@ gap: a publisher that waits for each confirm; the leader of its queue's stream i
 time from one confirm to the next, of each run. late: a second queue on the same channel has lost its only server; how
 late the confirms of the first are meanwhile. many: 1,000 queues of three replicas are declared one by one; then nobody
 does anything. held: a front-end is killed whose client has acknowledged 500 messages and holds 1,000; how long the other
-front-end's client waits for its first message, and until it has seen all.
+front-end's client waits for its first message, and until it has seen all. forward: a reply of 1 KB for a reply queue, 500
+published at the front-end where that is and 500 at another one, in turns; how much later these are there, in the median.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ from burrowmq.cluster import api
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 MANY = 1_000
+REPLIES = 1_000
 IDLE_S = 20.0
 SETTLE_S = 3.0
 ELECTION_S = 60.0
 GAP_S, LATE_MS, DECLARE_MS, IDLE_PERCENT, FIRST_S, HELD_S = 9.0, 50.0, 250.0, 100.0, 1.0, 12.0
+FORWARD_MS = 2.0
 
 
 class Scene:
@@ -280,11 +283,37 @@ def _taken(channel: BlockingChannel, count: int, *, is_patient: bool) -> list[tu
     return found
 
 
+def forward(scene: Scene, _: int, table: Table) -> None:
+    """A reply that is published where its queue is, and elsewhere."""
+    one, two = scene.node(first=0), scene.node(first=1)
+    scene.declare(one, "warm")
+    client = scene.channel(one)
+    name = client.queue_declare("", exclusive=True).method.queue
+    replies = client.consume(name, auto_ack=True, inactivity_timeout=10.0)
+    time.sleep(1.0)
+    channels = scene.channel(one), scene.channel(two)
+    took_ms: tuple[list[float], list[float]] = [], []
+    for number in range(REPLIES):
+        which = number % 2
+        began_s = time.monotonic()
+        channels[which].basic_publish("", name, b"x" * 1024)
+        assert next(replies)[0] is not None, "it is there"
+        took_ms[which].append((time.monotonic() - began_s) * 1000)
+    here_ms, elsewhere_ms = map(statistics.median, took_ms)
+    table.add(
+        "reply to a queue at another front-end, later by", elsewhere_ms - here_ms, FORWARD_MS, "ms"
+    )
+    table.add("the same at the queue's own front-end, in all", here_ms, None, "ms")
+    worst_ms = statistics.quantiles(took_ms[1], n=100)[98]
+    table.add("the same at another one, in all, 99 of 100", worst_ms, None, "ms")
+
+
 ROWS: dict[str, Callable[[Scene, int, Table], None]] = {
     "gap": gap,
     "late": late,
     "many": many,
     "held": held,
+    "forward": forward,
 }
 
 
