@@ -7,7 +7,7 @@
 Each row has a revision, and a change names the one that it is made of: the servers take one of two changes that were
 made at once. `change` is for what is in force here already, `propose` for what is to be once it is agreed. Of two that
 make the same name the first wins, and the other one has that row in force instead of its own; any other change that
-came too late is made again of the newer row. What is not agreed within `LIMIT_MS` is taken back.
+came too late is made again of the newer row. What is not agreed while nothing is for `LIMIT_MS` is taken back.
 
 Whenever there is a connection, all rows are read anew: what changed meanwhile is put in force, what was on its way is
 looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there.
@@ -18,6 +18,7 @@ definition itself: `apply` does. Made by `broker.replicated.definitions`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -30,6 +31,9 @@ from burrowmq.cluster.bucket import Bucket, Entry, Watch
 from burrowmq.cluster.wire import Delivered, encode_publish
 
 LIMIT_MS: Final = 5_000.0
+"""A change is given up when nothing at all has been agreed for so long."""
+AT_ONCE: Final = 1_000
+"""Changes that are on their way at once; an import makes tens of thousands."""
 AWAY_S: Final = 1.0
 """Without a connection for so long nothing is waited for."""
 AGAIN_S: Final = 0.5
@@ -104,6 +108,9 @@ class AgreedRows:
         self._keeper = keeper
         self._rows: dict[str, Row] = {}
         self._pending: dict[Row, None] = {}
+        self._unsent: deque[Row] = deque()  # pending ones, for which there was no room
+        self._sent_count = 0
+        self._agreed_ms = 0.0  # when something was, the last time
         self._sid = 0
         self._inbox = b""
         self._number = 0
@@ -227,13 +234,25 @@ class AgreedRows:
     def _send(self, row: Row) -> None:
         if not self.is_ready or row.is_sent:
             return
+        if self._sent_count >= AT_ONCE:
+            self._unsent.append(row)
+            return
         row.is_sent = True
+        self._sent_count += 1
         value = row.wanted
         request = self.bucket.put(row.kind, row.key, value, row.revision)
         self._front_end.ask(request, lambda found: self._answered(row, value, found))
 
     def _answered(self, row: Row, value: Any, found: Document | Refusal) -> None:
         row.is_sent = False
+        self._sent_count -= 1
+        self._settle(row, value, found)
+        while self._unsent and self._sent_count < AT_ONCE and self.is_ready:
+            waiting = self._unsent.popleft()
+            if waiting.is_pending:
+                self._send(waiting)
+
+    def _settle(self, row: Row, value: Any, found: Document | Refusal) -> None:
         if isinstance(found, Refusal):
             if found.error == buckets.WRONG_REVISION:
                 row.behind = buckets.current_revision(found)
@@ -243,6 +262,7 @@ class AgreedRows:
                     AGAIN_S, self._begin
                 )  # whether it is stored is not known
             return
+        self._agreed_ms = self._front_end.now_ms()
         revision = int(found.get("seq") or 0)
         is_newest = revision >= row.revision
         if is_newest:
@@ -316,7 +336,9 @@ class AgreedRows:
     def _tick(self) -> None:
         self._is_ticking = False
         now_ms = self._front_end.now_ms()
-        late = [row for row in self._pending if now_ms >= row.since_ms + LIMIT_MS]
+        late = [
+            row for row in self._pending if now_ms >= max(row.since_ms, self._agreed_ms) + LIMIT_MS
+        ]
         if self.is_away:
             self._fail(list(self._pending), AWAY)
         elif late:
@@ -456,6 +478,7 @@ class AgreedRows:
         self._go_on(offered)
 
     def _go_on(self, offered: list[Row]) -> None:
+        self._unsent.clear()  # all that is pending is looked at
         self.is_ready, self._reason = True, NOT_AGREED
         self._is_joining = True
         for row in offered:

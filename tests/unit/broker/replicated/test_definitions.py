@@ -12,6 +12,8 @@ import pytest
 from pika import spec
 
 from burrowmq.broker.definitions import parameters, restore
+from burrowmq.broker.exchange.graph import ExchangeDeclaration
+from burrowmq.broker.replicated.agreed import AT_ONCE
 from burrowmq.broker.replicated.queue import ReplicatedQueue
 from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.rules.policy import Policy
@@ -376,6 +378,21 @@ def test_a_change_outlives_a_connection_that_breaks(ends: FrontEnds) -> None:
     assert client.names() == ["Queue.BindOk", "Queue.BindOk", "Queue.DeclareOk"]
     assert keys_to(two) == {b"k", b"before", b"while"}
     assert "r" in two.vhost.queues
+
+
+def test_an_import_of_very_many_is_sent_some_at_a_time_and_agreed_whole(ends: FrontEnds) -> None:
+    one, two = ends.start(), ends.start()
+    share = one.replication.share
+    assert share is not None
+    sent = 0
+    for number in range(2 * AT_ONCE + 500):
+        one.vhost.declare_exchange(ExchangeDeclaration(name=f"e{number}", durable=True))
+        sent = max(sent, share.rows._sent_count)
+    assert sent == AT_ONCE
+    ends.settle()
+    assert not share.is_waiting
+    assert set(two.vhost.exchanges) == set(one.vhost.exchanges)
+    assert len(two.vhost.exchanges) > 2 * AT_ONCE
 
 
 def test_what_has_changed_while_the_watch_had_a_hole_is_read_anew(ends: FrontEnds) -> None:
