@@ -23,12 +23,12 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from burrowmq.broker.replicated.front_end import FrontEnd
+from burrowmq.broker.replicated.watching import Watching
 from burrowmq.broker.report.cluster_state import Flow
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import bucket as buckets
-from burrowmq.cluster.api import STREAM_NAME_TAKEN, Document, Refusal, stream_state
-from burrowmq.cluster.bucket import Bucket, Entry, Watch
-from burrowmq.cluster.wire import Delivered, encode_publish
+from burrowmq.cluster.api import Document, Refusal
+from burrowmq.cluster.bucket import Bucket, Entry
 
 LIMIT_MS: Final = 5_000.0
 """A change is given up when nothing at all has been agreed for so long."""
@@ -36,10 +36,7 @@ AT_ONCE: Final = 1_000
 """Changes that are on their way at once; an import makes tens of thousands."""
 AWAY_S: Final = 1.0
 """Without a connection for so long nothing is waited for."""
-AGAIN_S: Final = 0.5
 TICK_S: Final = 1.0
-SILENT_MS: Final = 4_000.0
-"""A watch that says nothing for so long is made anew: it has a heartbeat each second."""
 NOT_AGREED: Final = "the cluster has not agreed to it in time"
 AWAY: Final = "the cluster is out of reach"
 NO_FLOW: Final = Flow()
@@ -111,21 +108,15 @@ class AgreedRows:
         self._unsent: deque[Row] = deque()  # pending ones, for which there was no room
         self._sent_count = 0
         self._agreed_ms = 0.0  # when something was, the last time
-        self._sid = 0
-        self._inbox = b""
-        self._number = 0
-        self._name = ""
-        self._watch: Watch | None = None
-        self._found: dict[str, Entry] | None = None  # while all rows are being read
+        self._behind: dict[
+            Row, None
+        ] = {}  # pending ones that came too late for what is not seen yet
+        self._offer_count = 0
         self._seen = 0
-        self._heard_ms = 0.0
         self._created = ""
         self._is_joining = False
-        self._is_begun = False  # the bucket is asked for
         self._is_ticking = False
-        self._reason = NOT_AGREED  # for changes that wait for the servers
-        self.is_ready = False
-        """Whether all rows are known, and changes are heard of."""
+        self._watching = Watching(bucket, front_end, scheduler, self)
 
     # -- the node's side ------------------------------------------------------------------------------------------
 
@@ -166,6 +157,11 @@ class AgreedRows:
         return len(self._pending)
 
     @property
+    def is_ready(self) -> bool:
+        """Whether all rows are known, and changes are heard of."""
+        return self._watching.is_current
+
+    @property
     def is_away(self) -> bool:
         """Whether there is no point in waiting for the servers."""
         return self._front_end.state.down_s >= AWAY_S
@@ -175,6 +171,7 @@ class AgreedRows:
         row = self._row(kind, key)
         if not row.is_pending and self._is_same(row, value):
             return
+        self._offer_count -= row.is_offer
         row.is_proposal = row.is_offer = False
         self._want(row, value)
 
@@ -256,11 +253,10 @@ class AgreedRows:
         if isinstance(found, Refusal):
             if found.error == buckets.WRONG_REVISION:
                 row.behind = buckets.current_revision(found)
+                self._behind[row] = None
                 self._meet_if_seen(row)
             elif self._front_end.is_open:
-                self._scheduler.call_later(
-                    AGAIN_S, self._begin
-                )  # whether it is stored is not known
+                self._watching.begin_later()  # whether it is stored is not known
             return
         self._agreed_ms = self._front_end.now_ms()
         revision = int(found.get("seq") or 0)
@@ -281,10 +277,10 @@ class AgreedRows:
         """A change came too late: go on when what it came too late for is known."""
         if not row.is_pending or row.is_sent or not row.behind or row.behind > self._seen:
             return
-        row.revision = max(
-            row.revision, row.behind
-        )  # of a row that was removed nothing else is known
+        # Of a row that was removed nothing else is known.
+        row.revision = max(row.revision, row.behind)
         row.behind = 0
+        self._behind.pop(row, None)
         self._meet(row)
 
     def _meet(self, row: Row) -> None:
@@ -302,13 +298,13 @@ class AgreedRows:
 
     def _finish(self, row: Row, reason: str = "") -> None:
         self._pending.pop(row, None)
+        self._behind.pop(row, None)
+        self._offer_count -= row.is_offer
         row.is_pending = row.is_proposal = row.is_offer = False
         row.wanted, row.behind = None, 0
         waiting, row.waiting = row.waiting, []
         self._forget_if_nothing(row)
-        if self._is_joining and not any(each.is_offer for each in self._pending):
-            self._is_joining = False
-            self._keeper.joined(self._created)
+        self._join_if_agreed()
         for then in waiting:
             then(reason)
 
@@ -342,92 +338,15 @@ class AgreedRows:
         if self.is_away:
             self._fail(list(self._pending), AWAY)
         elif late:
-            self._fail(late, self._reason)
-        if self._watch is not None and now_ms >= self._heard_ms + SILENT_MS:
-            self._begin()
-        if self._pending or self._watch is not None:
+            self._fail(late, self._watching.reason or NOT_AGREED)
+        self._watching.look(now_ms)
+        if self._pending or self._front_end.is_open:
             self._tick_later()
 
-    # -- the watch ------------------------------------------------------------------------------------------------
+    # -- what others have changed; see `watching.Watcher` -------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Read all rows, and hear of changes from then on."""
-        self._end_watch()
-        if self._front_end.is_open and not self._is_begun:
-            self._is_begun = True
-            self._front_end.ask(self.bucket.create(), self._on_made)
-
-    def _on_made(self, found: Document | Refusal) -> None:
-        if isinstance(found, Refusal) and found.error != STREAM_NAME_TAKEN:
-            self._begin_again(found)
-        else:
-            self._front_end.ask(stream_state(self.bucket.stream), self._on_state)
-
-    def _on_state(self, found: Document | Refusal) -> None:
-        if isinstance(found, Refusal):
-            self._begin_again(found)
-            return
-        self._is_begun = False
-        self._created = str(found.get("created", ""))
-        self._number += 1
-        self._name = f"{self._front_end.token.decode()}_{self._number}"
-        self._sid, self._inbox = self._front_end.subscribe(self._on_watched)
-        self._watch, self._found = Watch(self.bucket, self._name, b"%b.w" % self._inbox), {}
-        self._heard_ms = self._front_end.now_ms()
-        self._tick_later()
-        watch = self._watch
-        self._front_end.ask(
-            self.bucket.watch(self._name),
-            lambda found: self._on_watching(watch, found),
-        )
-
-    def _on_watching(self, watch: Watch, found: Document | Refusal) -> None:
-        if watch is not self._watch:
-            return
-        if isinstance(found, Refusal):
-            self._end_watch()
-            self._begin_again(found)
-            return
-        if not found.get("num_pending"):
-            self._all_read()
-        self._front_end.write(watch.poll())
-
-    def _begin_again(self, refusal: Refusal) -> None:
-        self._is_begun, self._reason = False, refusal.text
-        self._scheduler.call_later(AGAIN_S, self._begin_if_idle)
-
-    def _begin_if_idle(self) -> None:
-        if self._watch is None:
-            self._begin()
-
-    def _end_watch(self) -> None:
-        self.is_ready = False
-        if self._watch is not None:
-            self._front_end.unsubscribe(self._sid)
-            if self._front_end.is_open:
-                request = self.bucket.unwatch(self._name)
-                self._front_end.write(encode_publish(request.subject, request.payload))
-            self._watch = self._found = None
-
-    def _on_watched(self, deliveries: list[Delivered]) -> None:
-        self._heard_ms = self._front_end.now_ms()
-        for delivered in deliveries:
-            if self._watch is None:
-                return
-            said = self._watch.delivered(delivered)
-            if isinstance(said, Entry):
-                self._on_entry(said)
-            elif said is not None:
-                self._begin()
-        if self._watch is not None:
-            self._front_end.write(self._watch.poll())
-
-    def _on_entry(self, entry: Entry) -> None:
-        if self._found is not None:
-            self._found[entry.token] = entry
-            if not entry.rest:
-                self._all_read()
-            return
+    def seen(self, entry: Entry) -> None:
+        """A row has changed."""
         self._seen = max(self._seen, entry.revision)
         row = self._rows.get(entry.token)
         if row is None:
@@ -437,7 +356,7 @@ class AgreedRows:
                 self._apply([row])
         elif entry.revision > row.revision:
             self._changed(row, entry)
-        for waiting in [each for each in self._pending if each.behind]:
+        for waiting in list(self._behind):
             self._meet_if_seen(waiting)
 
     def _changed(self, row: Row, entry: Entry) -> None:
@@ -448,9 +367,10 @@ class AgreedRows:
                 self._apply([row])
             self._forget_if_nothing(row)
 
-    def _all_read(self) -> None:
+    def all_read(self, found: dict[str, Entry], created: str) -> None:
         """Put in force what has changed, and go on with what was under way."""
-        found, self._found = self._found or {}, None
+        self._created = created
+        self._behind.clear()
         self._seen = max((entry.revision for entry in found.values()), default=self._seen)
         is_empty = all(entry.value is None for entry in found.values())
         is_offered = self._keeper.offers(self._created, is_empty=is_empty)
@@ -479,16 +399,19 @@ class AgreedRows:
 
     def _go_on(self, offered: list[Row]) -> None:
         self._unsent.clear()  # all that is pending is looked at
-        self.is_ready, self._reason = True, NOT_AGREED
         self._is_joining = True
         for row in offered:
             row.is_offer, value = True, row.value
+            self._offer_count += 1
             row.value = None
             self._want(row, value)
         for row in list(self._pending):
             if not row.is_sent:
                 self._meet(row)
-        if not any(each.is_offer for each in self._pending):
+        self._join_if_agreed()
+
+    def _join_if_agreed(self) -> None:
+        if self._is_joining and not self._offer_count:
             self._is_joining = False
             self._keeper.joined(self._created)
 
@@ -496,20 +419,19 @@ class AgreedRows:
 
     def cluster_opened(self) -> None:
         """Read what has changed."""
-        self._is_begun = False
-        self._watch = self._found = None
-        self._begin()
+        self._watching.opened()
+        self._tick_later()
 
     def cluster_lost(self) -> None:
         """Changes wait for the next connection, for a while."""
-        self._end_watch()
+        self._watching.end()
 
     def cluster_drained(self) -> None:
         """Nothing waits for that."""
 
     def cluster_closing(self) -> None:
         """The node stops."""
-        self._end_watch()
+        self._watching.end()
 
     def cluster_news(self, who: str) -> None:
         """Nothing: the watch says what has changed."""

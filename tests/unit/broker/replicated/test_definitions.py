@@ -1,6 +1,7 @@
 """Definitions of several front-ends, with servers in memory; real ones are in tests/cluster.
 
 Covers: broker/replicated/definitions.py, broker/replicated/agreed.py, broker/replicated/in_force.py
+Covers: broker/replicated/watching.py
 Covers: broker/vhost/share.py, broker/vhost/agreement.py
 """
 
