@@ -254,6 +254,13 @@ _AGAIN: Final = frozenset({
     10176,  # the batch was not whole: part of it went to another leader, or it was forgotten
     10210,  # too many batches at once
 })  # fmt: skip
+
+
+def is_for_now(refusal: Refusal) -> bool:
+    """Whether the same may be done another time: the servers elect somebody, or there is no answer."""
+    return refusal.error == 0 or refusal.error in _AGAIN
+
+
 _STORE_FAILED: Final = 10077
 """The limits' own texts are told apart from a store that fails, as nats-server words them."""
 _FULL_TEXTS: Final = ("maximum messages exceeded", "maximum bytes exceeded")

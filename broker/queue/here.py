@@ -16,6 +16,7 @@ class Here:
     kind = "classic"
     """Its type, in RabbitMQ's words."""
     placement: Placement | None = None
+    is_refused = False
 
     def ask(self, then: Callable[[AmqpError | None], None]) -> None:
         """How many messages there are is known."""

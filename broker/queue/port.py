@@ -164,6 +164,11 @@ class QueuePort(Protocol):
         """Whether there are messages that nobody gets for now."""
         ...
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether those who are to keep it do not make it, now or another time; False for a queue of this node."""
+        ...
+
     def ask(self, then: Callable[[AmqpError | None], None]) -> None:
         """Learn how many messages there are, where that is known elsewhere; `then` is told if it cannot be learnt.
 

@@ -49,6 +49,11 @@ class Figures:
         return self._context.vhost_name
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the servers do not make it."""
+        return self._stream.is_refused
+
+    @property
     def placement(self) -> Placement | None:
         """Which servers keep it, as of the last look."""
         return self._stream.placement

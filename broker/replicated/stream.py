@@ -139,6 +139,8 @@ class QueueStream:
         self._is_again_due = False
         self._is_look_due = False
         self.is_ready = False
+        self.is_refused = False
+        """Whether the servers do not make it, now or another time."""
         self.message_count = 0
         """As of the last answer."""
         self.byte_count = 0
@@ -205,11 +207,13 @@ class QueueStream:
     def _on_there(self) -> None:
         self._open_count -= 1
         self.is_ready = self._is_ours = True
+        self.is_refused = False
         self._changed()
         self._look()
 
     def _on_failed(self, refusal: Refusal) -> None:
         self._open_count -= 1
+        self.is_refused = not api.is_for_now(refusal)
         if not (self._is_over or self._is_again_due):
             self._is_again_due = True
             self._scheduler.call_later(AGAIN_S, self._try_again)

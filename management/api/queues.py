@@ -215,7 +215,8 @@ async def declare(call: Call) -> web.Response:
     try:
         await commands.commit.counted(queue)
     except ApiError:
-        if is_new:  # one that cannot be made is none
+        # One that cannot be made is none; what is shared may be another front-end's by now.
+        if is_new and (owner.share is None or queue.is_refused):
             owner.delete_queue(queue)
             commands.commit.staged(call.node)
         raise

@@ -151,6 +151,8 @@ class FakeJetStream:
         """Streams are there, and nobody can say more of them."""
         self.loses_acks = False
         """Who leads consumers dies with each acknowledgement."""
+        self.refused_streams: int | None = None
+        """The error with which no stream is made."""
         self.look_count = 0
         self.cluster: dict[str, Any] = {
             "leader": "n2",
@@ -313,6 +315,9 @@ class FakeJetStream:
             case ["CONSUMER", "DELETE", name, consumer] if name in self.buckets:
                 self.buckets[name].watchers.pop(consumer, None)
                 return {"success": True}
+            case ["STREAM", "CREATE", _] if self.refused_streams is not None:
+                error = {"code": 400, "err_code": self.refused_streams, "description": "no"}
+                return {"error": error}
             case ["STREAM", "CREATE", name]:
                 stream = self.streams.setdefault(name, Stream(json.loads(body)))
                 return {"state": stream.state(), "created": stream.created}

@@ -153,6 +153,23 @@ def test_two_on_one_front_end_wait_for_one_answer(ends: FrontEnds) -> None:
     assert [client.names() for client in clients] == [["Queue.DeclareOk"]] * 2
 
 
+@pytest.mark.parametrize(("error", "stays"), [(10005, False), (10008, True)])
+def test_a_queue_that_cannot_be_made_stays_unless_nobody_can_have_it(
+    ends: FrontEnds, error: int, stays: bool
+) -> None:
+    one, two = ends.start(), ends.start()
+    ends.world.refused_streams = error
+    client = connected(one)
+    declare_queue(client)
+    ends.settle()
+    ((_, close),) = client.read()
+    assert (close.reply_code, close.reply_text) == (
+        404,
+        "NOT_FOUND - queue 'q' in vhost '/' is inaccessible: no",
+    )
+    assert {"q" in bench.vhost.queues for bench in (one, two)} == {stays}
+
+
 def test_streams_are_shared_as_well(ends: FrontEnds) -> None:
     one, two = ends.start(), ends.start()
     client = connected(one)
