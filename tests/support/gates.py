@@ -184,7 +184,8 @@ class Gates:
             called.settimeout(1.0)  # on loopback: refused at once, or there
             called.connect(("127.0.0.1", gate.target_port))
         except OSError:
-            _break(caller)
+            for each in (caller, called):
+                _break(each)
             return
         called.setblocking(False)
         for each in (caller, called):

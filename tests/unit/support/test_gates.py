@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support.gates import Gates, State
 from tests.support.patience import patient
+from tests.support.ports import free_port
 
 SHORT_S = 0.1
 
@@ -91,3 +93,13 @@ def test_a_reset_breaks_what_there_is_and_what_comes(pair: Pair) -> None:
             late.recv(100)
             late.sendall(b"x")
             late.recv(100)
+
+
+def test_who_calls_where_nobody_listens_is_cut_off() -> None:
+    gates = Gates()
+    port = gates.add("here", "there", free_port())
+    with socket.create_connection(("127.0.0.1", port), patient(5)) as caller:
+        with pytest.raises(ConnectionResetError):
+            caller.recv(100)
+    gates.close()
+    gc.collect()  # what was left open is a warning, which is an error
