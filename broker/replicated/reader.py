@@ -37,6 +37,8 @@ AGAIN_MS: Final = 500.0
 """After a request for a consumer that was refused the next one waits so long."""
 ANEW_MS: Final = 100.0
 """Or after one that was lost."""
+BEHIND_MS: Final = 4_000.0
+"""What is in the stream and has not come for so long does not come."""
 WATCH_MS: Final = 3_000.0
 """So often what was asked for is looked at while nothing comes."""
 GONE: Final = frozenset((404, 409, 503))
@@ -97,6 +99,8 @@ class Reader:
         self._sid = 0
         self._pulls: Pulls | None = None
         self._is_asking = False
+        self._behind_sequence = 0  # what was to come at the last look, and had not
+        self._behind_ms = 0.0
         self._not_before_ms = 0.0
         self._is_over = False
 
@@ -165,6 +169,21 @@ class Reader:
         if self._pulls is not None:
             self._front_end.unsubscribe(self._sid)
             self._pulls, self._sid = None, 0
+
+    def looked(self, first: int, last: int, now_ms: float) -> bool:
+        """The stream has these chunks; whether there is something to come that does not.
+
+        A server's copy may be behind, and its consumer with it: after a while a place at another one is asked for.
+        """
+        is_waiting = self._pulls is not None and not self.has_more
+        is_behind = is_waiting and max(first, self._next_sequence) <= last
+        if not is_behind or self._next_sequence != self._behind_sequence:
+            self._behind_sequence = self._next_sequence if is_behind else 0
+            self._behind_ms = now_ms
+        elif now_ms - self._behind_ms >= BEHIND_MS:
+            self._behind_sequence = 0
+            self._begin_anew(now_ms)
+        return is_behind
 
     def start_over(self) -> None:
         """The stream is another one now: of that all is wanted."""

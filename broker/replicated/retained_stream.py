@@ -38,6 +38,8 @@ class RetainedStream(QueueStream):
         super().__init__(
             settings, asking, scheduler, changed, counted, is_ours=is_ours, renewed=renewed
         )
+        self.first, self.last = 1, 0
+        """Sequences of the oldest chunk and of the newest one."""
         self._limits = settings.limits
         self._is_change_due = is_by_policy
 
@@ -63,6 +65,7 @@ class RetainedStream(QueueStream):
         if request is None:
             self._is_change_due = False
             amount = retained.amount_of(stream)
+            self.first, self.last = amount.first, amount.last
             found = Depth(amount.message_count, amount.byte_count, amount.first, 0, 0, False, 0)
             self._on_looked(found, waiting)
             return

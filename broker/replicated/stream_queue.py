@@ -145,6 +145,10 @@ class StreamQueue(StreamFigures):
     def _on_counted(self) -> None:
         self._message_count = self._stream.message_count
         self._publishing.looked()
+        first, last = self._stream.first, self._stream.last
+        now_ms = self._front_end.now_ms()
+        if any([reader.looked(first, last, now_ms) for reader in self._readers.values()]):
+            self._looks.stirred(now_ms)  # and look again
         self._changed()
 
     def _on_renewed(self) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pika
@@ -15,6 +16,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from pyspark_amqp.wire import UnsuitableQueue, connect
 from pyspark_amqp.wire.stream_queue import StreamConsumer, end_offset, offset_at, offset_of
+from tests.cluster import stream_kills
 from tests.support.front_ends import STREAM, Nodes, declare, numbers, publish
 from tests.support.patience import patient
 
@@ -290,3 +292,9 @@ def test_the_client_of_the_spark_source_reads_it_as_rabbitmqs(nodes: Nodes) -> N
         assert found == expected[8:]
     with connect(node.url) as connection, pytest.raises(UnsuitableQueue, match="it is no stream"):
         StreamConsumer(connection, "q", "first")
+
+
+@pytest.mark.usefixtures("nats_server")
+@pytest.mark.timeout(300)
+def test_kills_under_load_lose_and_double_nothing(tmp_path: Path) -> None:
+    assert stream_kills.run(tmp_path, cycles=3, seed=4, kinds=("server", "node"), rate=1_000.0)

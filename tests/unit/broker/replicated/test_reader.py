@@ -118,3 +118,24 @@ def test_where_it_begins() -> None:
     assert start_of(OffsetSpec("", ago_ms=5), 12) == (retained.at_time(7), 0)
     assert start_of(OffsetSpec("", at_ms=5), 12) == (retained.at_time(5), 0)
     assert start_of(OffsetSpec("last"), 0) == (retained.LAST, 0)
+
+
+def test_only_who_has_waited_for_long_for_what_is_there_is_given_another_place() -> None:
+    servers, reader = opened()
+    reader.send(1_000.0)
+    servers.deliver(1, 1)
+    reader.take(1, 1 << 20)
+    assert not reader.looked(1, 1, 2_000.0)  # it has all
+    assert not reader.looked(6, 5, 9_000.0)  # what was to come has gone
+    assert reader.looked(1, 2, 10_000.0)
+    servers.deliver(1, 1)
+    reader.take(1, 1 << 20)
+    assert reader.looked(1, 3, 15_000.0)  # it comes, if slowly
+    reader.send(15_000.0)
+    assert reader.asked_count
+    assert reader.looked(1, 3, 19_000.0)
+    assert not reader.asked_count
+    assert not reader.looked(1, 3, 30_000.0)  # it has no place to be behind at
+    reader.send(30_000.0)
+    reader.send(30_000.0)
+    assert reader.asked_count

@@ -17,6 +17,7 @@ from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.replicated.stream_queue import StreamQueue
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.cluster.chunk import unpack_chunk
+from burrowmq.cluster.wire import Delivered
 from burrowmq.protocol.properties import decode
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
@@ -351,6 +352,27 @@ def test_a_reader_whose_server_says_nothing_is_made_anew(bench: ClusterBench) ->
     assert bodies(other) == []
     bench.settle(6)
     assert bodies(other) == [b"1"]
+
+
+def test_a_reader_at_a_copy_that_is_behind_is_made_anew(bench: ClusterBench) -> None:
+    client = publisher(bench)
+    declared(bench, client)
+    publish(bench, client, b"0")
+    other, waiting = consume(bench), consume(bench, 9 * 4096)
+    assert bodies(other) == [b"0"]
+    made = len(stream(bench).made)
+    for reader in stream(bench).readers.values():
+        reader.next_sequence = 99  # it has nothing for now, and says that it is there
+    publish(bench, client, b"1")
+    for _ in range(14):  # heartbeats come meanwhile
+        for reader in stream(bench).readers.values():
+            for link, inbox, _ in list(reader.pulls):
+                beat = Delivered(link.sid_of(inbox), inbox, b"", b"NATS/1.0 100 Idle\r\n\r\n", b"")
+                link.owner.received([beat])
+        bench.settle(1)
+    assert bodies(other) == [b"1"]
+    assert bodies(waiting) == []
+    assert len(stream(bench).made) == made + 1  # who waits for what is not there is left alone
 
 
 def test_a_stream_that_was_deleted_elsewhere_is_another_one_and_read_from_its_beginning(
