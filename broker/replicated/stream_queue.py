@@ -147,7 +147,9 @@ class StreamQueue(StreamFigures):
         self._publishing.looked()
         first, last = self._stream.first, self._stream.last
         now_ms = self._front_end.now_ms()
-        if any([reader.looked(first, last, now_ms) for reader in self._readers.values()]):
+        # Each of them is told, not only those up to the first that has fallen behind.
+        behind = sum(reader.looked(first, last, now_ms) for reader in self._readers.values())
+        if behind:
             self._looks.stirred(now_ms)  # and look again
         self._changed()
 

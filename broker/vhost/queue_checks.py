@@ -27,40 +27,45 @@ from burrowmq.protocol.errors import PreconditionFailed
 if TYPE_CHECKING:
     from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import QueueDeclaration
-    from burrowmq.broker.vhost.vhost import Vhost
+    from burrowmq.protocol.table import FieldTable
 
 _EQUIVALENCE: Final = {QUORUM: check_equivalent_quorum, STREAM: check_equivalent_stream}
 
 
-def check_new(vhost: Vhost, declaration: QueueDeclaration) -> None:
-    """Refuse what cannot be made. Raises: PreconditionFailed."""
+def check_new(
+    declaration: QueueDeclaration, vhost: str, *, has_cluster: bool, count: int, limit: int
+) -> None:
+    """Refuse what cannot be made in a virtual host of `count` queues; a `limit` below 0 is none.
+
+    Raises: PreconditionFailed.
+    """
     name = declaration.name
-    if vhost.options.has_cluster and is_quorum(declaration):
-        validate_quorum(declaration, vhost.name)
-    elif vhost.options.has_cluster and is_stream(declaration):
-        validate_stream(declaration, vhost.name)
+    if has_cluster and is_quorum(declaration):
+        validate_quorum(declaration, vhost)
+    elif has_cluster and is_stream(declaration):
+        validate_stream(declaration, vhost)
     else:
-        queue_settings.validate(declaration.arguments, name, vhost.name)
-    if vhost.homes is not None and (error := vhost.homes.refusal(vhost.name, name)) is not None:
-        raise error
-    limit = vhost.limits.get("max-queues", -1)
-    if 0 <= limit <= len(vhost.queues):
+        queue_settings.validate(declaration.arguments, name, vhost)
+    if 0 <= limit <= count:
         raise PreconditionFailed(
-            f"cannot declare queue '{name}':"
-            f" queue limit in vhost '{vhost.name}' ({limit}) is reached"
+            f"cannot declare queue '{name}': queue limit in vhost '{vhost}' ({limit}) is reached"
         )
 
 
-def check_equivalent(vhost: Vhost, queue: QueuePort, declaration: QueueDeclaration) -> None:
-    """Refuse a declaration that means another queue than the one here. Raises: PreconditionFailed."""
-    where = describe("queue", queue.name, vhost.name)
+def check_equivalent(
+    queue: QueuePort, declaration: QueueDeclaration, vhost: str, former: FieldTable | None
+) -> None:
+    """Refuse a declaration that means another queue than the one here, and than the `former` one, if there was one.
+
+    Raises: PreconditionFailed.
+    """
+    where = describe("queue", queue.name, vhost)
     check_same_fields(
         where,
         ("durable", declaration.durable and declaration.owner is None, queue.durable),
         ("auto_delete", declaration.auto_delete, queue.auto_delete),
     )
-    former = vhost.former_arguments.get(queue.name)
     if former is not None and queue_settings.are_equivalent(former, declaration.arguments):
         return
     check = _EQUIVALENCE.get(queue.kind, queue_settings.check_equivalent)
-    check(queue.arguments, declaration.arguments, queue.name, vhost.name)
+    check(queue.arguments, declaration.arguments, queue.name, vhost)

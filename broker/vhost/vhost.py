@@ -325,7 +325,8 @@ class Vhost:
         self.check_access(queue, session)
         if (queue.exclusive_owner is None) != (declaration.owner is None):
             raise locked(queue.name, self.name)
-        queue_checks.check_equivalent(self, queue, declaration)
+        former = self.former_arguments.get(queue.name)
+        queue_checks.check_equivalent(queue, declaration, self.name, former)
 
     def create_queue(self, declaration: QueueDeclaration) -> QueuePort:
         """Make a queue that does not exist.
@@ -342,7 +343,17 @@ class Vhost:
 
     def check_new_queue(self, declaration: QueueDeclaration) -> None:
         """Refuse what cannot be made. Raises: PreconditionFailed."""
-        queue_checks.check_new(self, declaration)
+        queue_checks.check_new(
+            declaration,
+            self.name,
+            has_cluster=self.options.has_cluster,
+            count=len(self.queues),
+            limit=self.limits.get("max-queues", -1),
+        )
+        if self.homes is not None:
+            error = self.homes.refusal(self.name, declaration.name)
+            if error is not None:
+                raise error
 
     def put_row(self, queue: QueuePort) -> None:
         """Write that."""

@@ -345,7 +345,8 @@ class FakeJetStream:
                 self.look_count += 1
                 found = self.streams[name]
                 return {
-                    "state": found.state() | ({"subjects": found.retained.counts()} if body else {}),
+                    "state": found.state()
+                    | ({"subjects": found.retained.counts()} if body else {}),
                     "cluster": self._cluster_of(name),
                     "config": found.config,
                     "created": found.created,

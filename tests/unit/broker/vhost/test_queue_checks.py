@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
-from burrowmq.broker.vhost import queue_checks
+from burrowmq.broker.vhost.queue_checks import check_new
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.errors import PreconditionFailed
 from tests.support.bench.broker import BrokerBench
@@ -17,13 +17,8 @@ FULL = {"x-max-length": 3}
 
 def refused(vhost: Vhost, **more: Any) -> str:
     """Why "q" cannot be declared like this; "" if it is there like this, or could be."""
-    declaration = QueueDeclaration(name="q", **more)
-    queue = vhost.queues.get("q")
     try:
-        if queue is None:
-            queue_checks.check_new(vhost, declaration)
-        else:
-            queue_checks.check_equivalent(vhost, queue, declaration)
+        vhost.declare_queue(QueueDeclaration(name="q", **more))
     except PreconditionFailed as error:
         return error.text
     return ""
@@ -55,3 +50,14 @@ def test_a_queue_that_took_anothers_place_is_meant_by_what_declared_either() -> 
     assert refused(vhost, durable=True, arguments=FULL) == ""
     assert "x-max-length" in refused(vhost, durable=True, arguments={"x-max-priority": 6})
     assert "'durable'" in refused(vhost, arguments={"x-max-priority": 5})
+
+
+@pytest.mark.parametrize(("count", "limit"), [(2, 2), (3, 2), (0, 0)])
+def test_a_vhost_that_is_full_takes_no_more(count: int, limit: int) -> None:
+    declaration = QueueDeclaration(name="q")
+    with pytest.raises(PreconditionFailed) as caught:
+        check_new(declaration, "v", has_cluster=True, count=count, limit=limit)
+    said = f"cannot declare queue 'q': queue limit in vhost 'v' ({limit}) is reached"
+    assert caught.value.text == said
+    check_new(declaration, "v", has_cluster=True, count=count, limit=-1)
+    check_new(declaration, "v", has_cluster=True, count=count, limit=count + 1)
