@@ -8,7 +8,7 @@ nobody waits for: an ack of a message that is on disk, one message more of a lon
 Whoever waits for a confirm publishes again when it comes, and a commit costs the same for one as for ten. So after a
 commit the next one collects while passes of the loop bring more, up to what the last one was awaited for and what was
 staged when it finished; of more than `TOGETHER` half of that, so that the disk writes one half while the loop reads
-the other. Of 50 publishers 25 share a commit then, not the five that the loop can read while the disk is busy. It
+the other; and no more than `ENOUGH`. Of 50 publishers 25 share a commit then, not the five that the loop can read while the disk is busy. It
 collects for no longer than the last commit took, and goes as soon as a pass brings nothing. Only right after a commit,
 for `LINGER_S`, the loop makes empty passes, too: a client has its confirm by then, and its next message is on its way.
 Where that was in vain some times (`MISSES`) the next `RESTS` commits do without. A publisher that is alone, and waits
@@ -36,6 +36,8 @@ WAIT_S = 0.01
 
 TOGETHER = 16
 """So many messages may share one commit; of more half do: the disk writes those while the loop reads others."""
+ENOUGH = 128
+"""So many are a commit of their own, whatever else may come: what each of them costs is more than its share of it."""
 LINGER_S = 0.000_1
 """So long after a commit empty passes wait for those whom it has answered;"""
 LINGER_PASSES = 40
@@ -145,7 +147,7 @@ class CommitPacing:
     def _wants_more(self) -> bool:
         """Whether more is expected to share the commit."""
         awaited, expected = self._engine.awaited, self._engine.expected
-        enough = expected if expected <= TOGETHER else max(TOGETHER, expected // 2)
+        enough = expected if expected <= TOGETHER else min(max(TOGETHER, expected // 2), ENOUGH)
         return 0 < awaited < enough
 
     def _look_again(self) -> None:

@@ -11,6 +11,7 @@ from pika import BasicProperties, spec
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.turn.commit_pacing import (
     ALONE,
+    ENOUGH,
     LINGER_PASSES,
     LINGER_S,
     MISSES,
@@ -173,6 +174,14 @@ def test_where_that_is_in_vain_it_rests() -> None:
 def test_of_many_half_of_them_share_a_commit() -> None:
     _, engine, _, pacing = _gathering(4 * TOGETHER)
     for awaited, hand_overs in ((2 * TOGETHER - 1, 0), (2 * TOGETHER, 1)):
+        engine.awaited = awaited
+        pacing.turn_ended()
+        assert engine.hand_overs == hand_overs
+
+
+def test_no_more_than_so_many_wait_for_each_other() -> None:
+    _, engine, _, pacing = _gathering(10 * ENOUGH)
+    for awaited, hand_overs in ((ENOUGH - 1, 0), (ENOUGH, 1)):
         engine.awaited = awaited
         pacing.turn_ended()
         assert engine.hand_overs == hand_overs
