@@ -55,7 +55,7 @@ def check_new(
 def check_equivalent(
     queue: QueuePort, declaration: QueueDeclaration, vhost: str, former: FieldTable | None
 ) -> None:
-    """Refuse a declaration that means another queue than the one here, and than the `former` one, if there was one.
+    """Refuse a declaration that means another queue than the one here, and than a `former` one of its name.
 
     Raises: PreconditionFailed.
     """
