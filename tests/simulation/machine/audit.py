@@ -229,7 +229,7 @@ class Auditor:
                 raise Violation(f"{home.name}: {number} was rolled back")
             copies = [copy for copy in home.copies.get(number, ()) if self._may_be_there(copy)]
             while len(copies) < count and home.name == DEAD:
-                heir = model._expired_heir(home, number)
+                heir = model.unforeseen_heir(home, number)
                 if heir is None:
                     break
                 copies.append(heir)

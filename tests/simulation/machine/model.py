@@ -256,7 +256,7 @@ class Model:
                     if wanted == "left" and copy.left_in == self.start:
                         continue
                     return copy
-        return self.not_expired(home, number) or self._expired_heir(home, number)
+        return self.not_expired(home, number) or self.unforeseen_heir(home, number)
 
     def not_expired(self, home: Home, number: int) -> Copy | None:
         """A copy that was taken for the one that had expired, where another one of the same message may be that."""
@@ -279,6 +279,22 @@ class Model:
                 continue
             if self.is_over(other) and len(other.heirs) <= self.start - other.born_in:
                 return other
+        return None
+
+    def unforeseen_heir(self, home: Home, number: int) -> Copy | None:
+        """A dead letter that a queue has although nothing was rejected into it."""
+        return self._left_to_older(home, number) or self._expired_heir(home, number)
+
+    def _left_to_older(self, home: Home, number: int) -> Copy | None:
+        """The copy for a queue of dead letters that was declared anew, whose declaration a crash has undone.
+
+        Where the origin is deleted in the same commit copies are durable before that, and with it the definitions.
+        """
+        for other in self.homes if home.name == DEAD else ():
+            for copy in other.copies.get(number, ()) if other.identity > home.identity else ():
+                if copy.state == "in" and copy.origin is not None:
+                    copy.leave(self.start)
+                    return self.bequeath(copy.origin, home)
         return None
 
     def _expired_heir(self, home: Home, number: int) -> Copy | None:
