@@ -66,3 +66,14 @@ def adopt_binding(vhost: Vhost, edge: Edge) -> bool:
     """Add a binding that all front-ends have agreed on; False when an end of it is missing."""
     destination = vhost.destination(edge)
     return destination is not None and vhost.graph.adopt_binding(edge, destination)
+
+
+def unmake(vhost: Vhost, queue: QueuePort) -> bool:
+    """Delete a new queue that the cluster has not made; whether it was.
+
+    One that is shared may be another front-end's by now, and stays, unless nobody can have it.
+    """
+    is_unmade = vhost.share is None or queue.is_refused
+    if is_unmade:
+        vhost.delete_queue(queue)
+    return is_unmade

@@ -21,7 +21,8 @@ ROUTE_PORT = 6222
 STORE = "/var/lib/nats"
 USER = "burrowmq"
 FRONT_END = "burrowmq-cluster.conf"
-REPLICAS_MAX = 3
+REPLICAS = 3
+"""Of a queue that does not say otherwise, where there are so many servers."""
 
 SERVER_FILE = """\
 # nats-server {name} of {count} that keep BurrowMQ's quorum queues and streams. Made by burrowctl cluster_config.
@@ -107,10 +108,11 @@ def _servers(invocation: Invocation, hosts: list[str]) -> list[Server]:
             _check_word(name or f"n{number}"), host, client_port + nth, route_port + nth
         )
         servers.append(server)
-    names = {server.name for server in servers}
-    if len(names) < len(servers) or f"{FRONT_END}" in {f"{name}.conf" for name in names}:
+    files = {f"{server.name}.conf" for server in servers}
+    if len(files) < len(servers) or FRONT_END in files:
         raise failure(
-            f"each server needs a name of its own, and none may be {FRONT_END[:-5]}", DATAERR
+            f"each server needs a name of its own, and none may be {FRONT_END.removesuffix('.conf')}",
+            DATAERR,
         )
     if max(seen.values()) > abs(client_port - route_port):
         raise failure("the ports of clients and of routes are too near to each other", DATAERR)
@@ -159,7 +161,7 @@ def _files(invocation: Invocation, servers: list[Server]) -> dict[str, str]:
             route_password=route_password,
         )
     urls = ", ".join(f"nats://{server.host}:{server.client_port}" for server in servers)
-    replicas = min(len(servers), REPLICAS_MAX)
+    replicas = min(len(servers), REPLICAS)
     files[FRONT_END] = FRONT_END_FILE.format(
         urls=urls, user=user, password=password, replicas=replicas
     )

@@ -215,10 +215,8 @@ async def declare(call: Call) -> web.Response:
     try:
         await commands.commit.counted(queue)
     except ApiError:
-        # One that cannot be made is none; what is shared may be another front-end's by now.
-        if is_new and (owner.share is None or queue.is_refused):
-            owner.delete_queue(queue)
-            commands.commit.staged(call.node)
+        if is_new:
+            commands.topology.unmake_queue(call.node, owner, queue)
         raise
     return created() if is_new else no_content()
 

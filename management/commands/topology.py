@@ -107,6 +107,12 @@ async def agree_on_queue(
     return True
 
 
+def unmake_queue(node: RunningNode, owner: Vhost, queue: QueuePort) -> None:
+    """Delete a new one that the cluster has not made, if it is nobody else's."""
+    if agreement.unmake(owner, queue):
+        staged(node)
+
+
 async def empty_queue(node: RunningNode, queue: QueuePort) -> None:
     """Drop the ready messages, and return when that is done. Raises: ApiError 404, 503."""
     await counted(queue)

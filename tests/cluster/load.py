@@ -9,6 +9,7 @@ State: each client is a thread with a connection; what it learns is in the ledge
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import random
 import select
@@ -67,7 +68,7 @@ class Pace:
     size: int = 64
 
 
-class Client(threading.Thread):
+class Client(threading.Thread, abc.ABC):
     """Goes from front-end to front-end, by their ports, from this one on."""
 
     def __init__(self, ports: Sequence[int], first: int, stays: bool) -> None:
@@ -88,9 +89,9 @@ class Client(threading.Thread):
             self._turn += not self._stays
             self.over.wait(0.1)
 
+    @abc.abstractmethod
     def serve(self, client: WireClient) -> None:
         """Until it is over, or the connection breaks."""
-        raise NotImplementedError
 
 
 class Frames:

@@ -132,9 +132,7 @@ def _answer_declare(
 
     def on_made(then: Told, error: AmqpError | None) -> None:
         """Whether the client is still there or not."""
-        # What is shared may be another front-end's by now: it stays, unless nobody can have it.
-        if error is not None and is_new and (channel.vhost.share is None or queue.is_refused):
-            channel.vhost.delete_queue(queue)
+        if error is not None and is_new and agreement.unmake(channel.vhost, queue):
             channel.session.scheduler.touch()
         then(error)
 
