@@ -16,6 +16,7 @@ from burrowmq.broker.queue.leaders import moves
 from burrowmq.broker.queue.placement import Placement
 from burrowmq.broker.rules.pattern import compile_pattern
 from burrowmq.management.answers import quorum
+from burrowmq.management.answers.reply import ApiError
 from burrowmq.protocol.errors import AmqpError
 
 Row = dict[str, Any]
@@ -28,17 +29,23 @@ PATIENCE_S = 10.0
 async def rebalance(
     node: RunningNode, kind: str = "all", vhost_pattern: str = "", queue_pattern: str = ""
 ) -> list[Row]:
-    """Share out the leaders of these queues; gives how many each server leads then. Raises: BadPattern."""
+    """Share out the leaders of these queues; gives how many each server leads then.
+
+    A queue of which nothing is known now stays out of it. Raises: BadPattern, ApiError 503 where that is each of them.
+    """
     vhosts, names = compile_pattern(vhost_pattern), compile_pattern(queue_pattern)
 
     def is_meant(each: quorum.Standing) -> bool:
         is_kind = kind in ("all", each.kind)
         return is_kind and vhosts.is_in(each.vhost) and names.is_in(each.name)
 
+    found = [each for each in await quorum.standings(node) if is_meant(each)]
+    if found and not any(each.is_up for each in found):
+        raise ApiError(503, "unavailable", found[0].reason or "no queue has a quorum")
     placements: dict[tuple[str, str], Placement] = {
         (each.vhost, each.name): each.placement
-        for each in await quorum.standings(node)
-        if each.is_up and each.placement is not None and is_meant(each)
+        for each in found
+        if each.is_up and each.placement is not None
     }
     turns = asyncio.Semaphore(AT_ONCE)
     await asyncio.gather(

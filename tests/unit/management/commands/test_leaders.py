@@ -74,3 +74,12 @@ def test_without_a_server_nothing_moves_to_it(cluster: ServedCluster) -> None:
     cluster.world.cluster["replicas"][0]["active"] = 60_000_000_000
     assert cluster.served.api("POST", "/api/rebalance/queues").status == 204
     assert set(leads(cluster)) == {"n2", "n3"}
+
+
+def test_where_nothing_is_known_of_any_queue_that_is_said(cluster: ServedCluster) -> None:
+    cluster.lose(down_s=10.0)
+    answer = cluster.served.api("POST", "/api/rebalance/queues")
+    assert answer.status == 503
+    output = cluster.served.ctl("rebalance", "quorum")
+    assert (output.code, "is inaccessible" in output.err) == (69, True)
+    cluster.find_again()
