@@ -93,7 +93,7 @@ def simulate(first: int, count: int, jobs: int, *, may_fail: bool = False) -> in
     total: Counter[str] = Counter()
     met = Met()
     with ProcessPoolExecutor(
-        jobs
+        jobs, initializer=collect_seldom
     ) as pool:  # one that is killed ends all: a Pool would wait for it for ever
         for number, counts, its, reports in pool.map(
             partial(work, may_fail=may_fail), chunks(first, count)
