@@ -102,14 +102,20 @@ def _is_queue_file(path: str) -> bool:
 
 
 def stray_entry(rng: random.Random, disk: MachineDisk, entry_count: int) -> str:
-    """Some entry of an index of version 2 is in a place behind all others, too; gives the index, nothing if none has room."""
+    """Some entry of an index of version 2 is in a place behind all others, too; gives the index, nothing if none has room.
+
+    Not behind one that a power cut has torn: what is written behind the end of a file puts zeros before it, which may be
+    just what that one lacks.
+    """
     begin = entries_at(entry_count)
     for path in rng.sample(
         paths := [one for one in disk.paths() if one.endswith(".qi")], len(paths)
     ):
-        entries = disk.content(path)[begin:].rstrip(b"\0")
+        content = disk.content(path)[begin:]
+        entries = content.rstrip(b"\0")
         used = -(-len(entries) // ENTRY_SIZE)
-        if 0 < used < entry_count:
+        is_torn = used * ENTRY_SIZE > len(content)
+        if 0 < used < entry_count and not is_torn:
             at = rng.randrange(used) * ENTRY_SIZE
             entry = entries[at : at + ENTRY_SIZE].ljust(ENTRY_SIZE, b"\0")
             _put(disk, path, begin + rng.randrange(used, entry_count) * ENTRY_SIZE, entry)
