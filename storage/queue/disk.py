@@ -15,6 +15,7 @@ Invariant: an ack holds although an index cannot be read; only the reference to 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from operator import attrgetter
 
 from burrowmq.storage.errors import ReadFailed
@@ -25,7 +26,7 @@ from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_SHARED
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.journal_limits import JournalLimits
-from burrowmq.storage.queue.places import slots_of
+from burrowmq.storage.queue.places import mask_of, selectors_of, slots_of
 from burrowmq.storage.queue.segment import (
     FileCut,
     IndexFiles,
@@ -191,20 +192,30 @@ class QueueDisk:
     ) -> None:
         """The live entries of a range are gone; the shared store handles among them are put into `dropped`.
 
-        Those of entries that cannot be read are not, and `unread` says why.
+        Those of entries that cannot be read are not, and `unread` says why. Raises NoDescriptors, after which it may
+        be called again.
         """
         entry_count = self.index.entry_count
         seq = first_seq
         while seq <= last_seq:
             number, first = divmod(seq, entry_count)
             count = min(last_seq - seq + 1, entry_count - first)
+            last = first + count - 1
             segment = self.index.segments.get(number)
-            if segment is not None:
-                hit = segment.remove(first, first + count - 1)
-                given = None
-                if messages is not None and segment.shared and hit.bit_count() == count:
-                    given = messages[seq - first_seq : seq - first_seq + count]
-                self._drop_handles(segment, hit, given, dropped)
+            if segment is None:
+                pass
+            elif not segment.shared:
+                segment.remove(first, last)
+            elif messages is None:
+                handles = self._handles_at(segment, segment.live_mask() & mask_of(first, count))
+                segment.remove(first, last)
+                self._drop(segment, handles, dropped)
+            else:
+                hit = segment.remove(first, last)
+                start = seq - first_seq
+                given = compress(messages[start : start + count], selectors_of(hit >> first))
+                handles = [message.handle for message in given if message.handle >= 0]
+                self._drop(segment, handles, dropped)
             seq += count
 
     def take_unread(self) -> str:
@@ -221,31 +232,26 @@ class QueueDisk:
         for number, bits in wanted.items():
             segment = self.index.segments.get(number)
             if segment is not None:
-                self._drop_handles(segment, segment.remove_bits(bits), None, dropped)
-
-    def _drop_handles(
-        self,
-        segment: Segment,
-        hit: int,
-        messages: Sequence[StoredMessage] | None,
-        dropped: list[int],
-    ) -> None:
-        if not hit or not segment.shared:
-            return
-        if messages is not None:
-            handles = [message.handle for message in messages if message.handle >= 0]
-        else:
-            try:
-                handles = self.handles_at(segment, hit)
-            except ReadFailed as error:
-                self.unread = str(error)  # the acks hold all the same
-                return
-        segment.drop_references(len(handles))
-        dropped += handles
+                self.drop_bits(segment, bits, dropped)
 
     def drop_bits(self, segment: Segment, bits: int, dropped: list[int]) -> None:
-        """Ack the live entries at these places of one segment."""
-        self._drop_handles(segment, segment.remove_bits(bits), None, dropped)
+        """Ack the live entries at these places of one segment. Raises NoDescriptors: none is acked then."""
+        handles = self._handles_at(segment, segment.live_mask() & bits) if segment.shared else []
+        segment.remove_bits(bits)
+        self._drop(segment, handles, dropped)
+
+    def _handles_at(self, segment: Segment, live: int) -> list[int]:
+        """What is to be dropped with these entries; to be asked before they are acked, as it may have to be again."""
+        try:
+            return self.handles_at(segment, live)
+        except ReadFailed as error:
+            self.unread = str(error)  # the acks hold all the same
+            return []
+
+    @staticmethod
+    def _drop(segment: Segment, handles: list[int], dropped: list[int]) -> None:
+        segment.drop_references(len(handles))
+        dropped += handles
 
     def handles_at(self, segment: Segment, bits: int) -> list[int]:
         """The shared store handles of the entries at these places; `unread` says that some are damaged."""

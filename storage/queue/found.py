@@ -15,7 +15,7 @@ from burrowmq.storage.record import EntryColumns
 
 
 class FoundRun(NamedTuple):
-    """Messages at places side by side that a journal holds, their bodies whole."""
+    """Messages at places side by side, their bodies whole, that a journal holds, or that move as if one did."""
 
     first: int
     columns: EntryColumns

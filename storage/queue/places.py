@@ -38,7 +38,7 @@ class Places:
             else:
                 self._to_bits()
         if self.live_bits is not None:
-            self.live_bits |= _mask(first, count)
+            self.live_bits |= mask_of(first, count)
         self.live += count
         self.used = max(self.used, first + count)
 
@@ -52,9 +52,9 @@ class Places:
                 self.low = high
                 self.live -= high - low
                 self.pending_acks += high - low
-                return _mask(low, high - low)
+                return mask_of(low, high - low)
             self._to_bits()
-        return self.remove_bits(_mask(first, last - first + 1))
+        return self.remove_bits(mask_of(first, last - first + 1))
 
     def remove_bits(self, wanted: int) -> int:
         """Ack the live places among the wanted ones; gives their bits."""
@@ -71,19 +71,19 @@ class Places:
         return hit
 
     def _to_bits(self) -> None:
-        self.live_bits = _mask(self.low, self.high - self.low)
-        self.acked_bits = _mask(self.start, self.low - self.start)
+        self.live_bits = mask_of(self.low, self.high - self.low)
+        self.acked_bits = mask_of(self.start, self.low - self.start)
 
     def acked(self) -> int:
         """The bits of the places whose entry is acked."""
         if self.live_bits is None:
-            return _mask(self.start, self.low - self.start)
+            return mask_of(self.start, self.low - self.start)
         return self.acked_bits
 
     def live_mask(self) -> int:
         """The bits of the places whose entry is live."""
         if self.live_bits is None:
-            return _mask(self.low, self.high - self.low)
+            return mask_of(self.low, self.high - self.low)
         return self.live_bits
 
     def live_slots(self, first: int, max_count: int) -> list[int]:
@@ -111,13 +111,14 @@ class Places:
         low = (live & -live).bit_length() - 1 if live else self.used
         start = (present & -present).bit_length() - 1 if present else 0
         high = live.bit_length() if live else self.used
-        if live == _mask(low, high - low) and acked == _mask(start, low - start):
+        if live == mask_of(low, high - low) and acked == mask_of(start, low - start):
             self.start, self.low, self.high = start, low, high
         else:
             self.live_bits, self.acked_bits = live, acked
 
 
-def _mask(first: int, count: int) -> int:
+def mask_of(first: int, count: int) -> int:
+    """Give the bits of so many places from `first` on."""
     return ((1 << count) - 1) << first
 
 

@@ -19,6 +19,7 @@ from burrowmq.storage.files.cache import NOTHING, FileCache
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.files.space import BALLAST_FILE
 from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.shared.segment import SegmentFile
 from burrowmq.storage.shared.unsynced import Unsynced
 from burrowmq.storage.types import StoreOptions
@@ -214,12 +215,13 @@ def sync_the_shared_store_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_the_other_acks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The acks of a message whose index entry cannot be read are forgotten with those behind it."""
-    original = QueueDisk._drop_handles
+    original = QueueDisk._handles_at
 
-    def drop(self: QueueDisk, *details: object) -> None:
-        original(self, *details)
+    def read(self: QueueDisk, segment: Segment, live: int) -> list[int]:
+        found = original(self, segment, live)
         if self.unread:
             raise ReadFailed(self.unread)
+        return found
 
     def note(self: Acks, *details: object) -> None:
         try:
@@ -228,7 +230,7 @@ def forget_the_other_acks(monkeypatch: pytest.MonkeyPatch) -> None:
             return
 
     original_ack = Acks.take
-    monkeypatch.setattr(QueueDisk, "_drop_handles", drop)
+    monkeypatch.setattr(QueueDisk, "_handles_at", read)
     monkeypatch.setattr(Acks, "take", note)
 
 

@@ -18,7 +18,7 @@ from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_STORE, torn_entries
 from burrowmq.storage.queue.found import FoundRun, FoundSegment
-from burrowmq.storage.queue.places import bits_of
+from burrowmq.storage.queue.places import bits_of, selectors_of
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v1 import journal as queue_journal
 from burrowmq.storage.queue.v1 import segment_files
@@ -174,10 +174,12 @@ def put_together(
     generation = file.generation if file is not None else journals.newest(number)
     said = journals.of(number, generation)
     places = SegmentColumns(directory.entry_count)
-    torn = missing = acked_in_file = 0
+    torn = hidden = missing = acked_in_file = 0
+    path = f"{directory.path}/{segment_files.file_name(number)}"
     if file is not None:
-        torn, missing = _read_blocks(places, file, number, journals.durable, directory.seed)
+        torn, hidden, missing = _read_blocks(places, file, number, journals.durable, directory.seed)
         acked_in_file = places.acked
+    runs = [*_runs_of(places, hidden, path), *said.runs]
     for run in said.runs:
         places.put(run.first, run.columns)
     columns = places.part(0, directory.entry_count - 1)
@@ -187,7 +189,6 @@ def put_together(
     corrupt = (damaged & ~(places.acked | said.acked)).bit_count()
     # What is torn in the file and in no journal either is acked there: the next start takes the block for durable.
     torn &= ~present
-    path = f"{directory.path}/{segment_files.file_name(number)}"
     return FoundSegment(
         number,
         IndexFilesV1.version,
@@ -202,21 +203,21 @@ def put_together(
         bodies_path=path,
         problem=file.problem if file is not None else "",
         store_end=file.end if file is not None else 0,
-        runs=said.runs,
+        runs=runs,
         acked_in_file=acked_in_file,
     )
 
 
 def _read_blocks(
     places: SegmentColumns, file: FoundFile, number: int, durable: int, seed: int
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Take in what a segment's file says; of blocks that may not be durable entries and bodies are checked.
 
-    Gives the bits of the places whose entry or body is not whole there, and of those that have no entry where a durable
-    block says that they have one.
+    Gives the bits of the places whose entry or body is not whole there, of those among them that an earlier block has
+    whole, and of those that have no entry where a durable block says that they have one.
     """
     data = file.data
-    torn = missing = 0
+    torn = hidden = missing = 0
     for block in queue_blocks.blocks_of(data, seed):
         if block.segment != number or block.generation != file.generation:
             continue
@@ -227,14 +228,31 @@ def _read_blocks(
             if block.is_transient or block.journal >= max(durable, 1):
                 statuses, _ = _checked(data, number, block.first, columns, seed)
                 statuses = statuses.replace(_CORRUPT, _NONE)
-                torn |= (_claimed(columns.statuses, block) & ~bits_of(statuses)) << block.first
+                whole = bits_of(statuses) << block.first
+                cut = (_claimed(columns.statuses, block) << block.first) & ~whole
+                torn |= cut
+                hidden = (hidden | cut & bits_of(bytes(places.statuses))) & ~whole
                 columns = columns._replace(statuses=statuses)
             elif block.is_full:
                 there = columns.statuses.ljust(block.rows, _NONE)
                 missing |= _places_with(_NONE, there) << block.first
             places.put(block.first, columns)
     meant = (1 << len(places.statuses)) - 1
-    return torn & meant, missing & meant
+    return torn & meant, hidden & meant, missing & meant
+
+
+def _runs_of(places: SegmentColumns, hidden: int, path: str) -> list[FoundRun]:
+    """Messages that are whole in a segment's file, and torn further behind, where who reads them would look.
+
+    A start moved a journal's messages there a second time, and the power took the end of that, and the journal with it.
+    They go the way of a journal's: to the end of the file.
+    """
+    if not hidden:
+        return []
+    low, high = (hidden & -hidden).bit_length() - 1, hidden.bit_length()
+    rows = places.part(low, high - 1)
+    statuses = selectors_of(hidden >> low).ljust(high - low, _NONE)
+    return [FoundRun(low, rows._replace(statuses=statuses), path)]
 
 
 def _claimed(statuses: bytes, block: Block) -> int:

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.errors import DiskFull, NoDescriptors
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.disk import QueueDisk
 from tests.support.queue_on_disk import COUNT, bodies_of, files_in, messages, queue_on, seqs_of
@@ -54,6 +54,31 @@ def test_acks_by_range_and_by_number_drop_the_references(queue: QueueDisk) -> No
     assert sorted(dropped) == [100, 101, 102, 103, 104, 107, 108, 109]
     assert seqs_of(queue) == [5, 6, *range(10, 31), 32, 33, 34]
     assert sorted(queue.all_handles()) == [105, 106, *range(110, 130)]
+
+
+@pytest.mark.parametrize("way", ["range", "numbers"])
+def test_an_ack_that_found_no_descriptor_drops_its_references_when_it_is_taken_again(
+    way: str,
+) -> None:
+    queue = queue_on(SimFileSystem(), 2)
+    queue.put(0, messages(0, 30, handle=100), None)
+    queue.place.cache.sync()
+    queue.place.cache.release_clean()
+    filesystem_of(queue).fail("open", errno.EMFILE)
+    dropped: list[int] = []
+
+    def ack() -> None:
+        if way == "range":
+            queue.ack(3, 5, None, dropped)
+        else:
+            queue.ack_seqs([3, 4, 5], dropped)
+
+    with pytest.raises(NoDescriptors):
+        ack()
+    assert (seqs_of(queue), dropped, queue.unread) == (list(range(30)), [], "")
+    ack()
+    assert (dropped, queue.unread) == ([103, 104, 105], "")
+    assert len(queue.all_handles()) == sum(segment.shared for segment in queue.index) == 27
 
 
 def test_references_are_counted_down_with_the_acks_also_over_a_segments_edge(

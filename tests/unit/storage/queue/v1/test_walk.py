@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 from random import Random
 
@@ -259,4 +260,31 @@ def test_a_torn_run_that_was_not_durable_is_not_told_later_either() -> None:
         assert store.seqs() == [*range(first, 66), 71, 72, 73]
         assert not observer.named("record_lost")
         store.log.ack(first, first)
+        store.settle()
+
+
+@pytest.mark.parametrize("whole", [0, 7])
+def test_a_torn_copy_hides_none_of_the_whole_messages_before_it(whole: int) -> None:
+    """A start that moved a journal's messages once more was cut short, and that journal went with the power."""
+    store = OneQueue(options=DIRECT)
+    observer = store.observer = RecordingObserver()  # type: ignore[assignment]
+    store.publish(10)
+    file = store.file("0.idx")
+    end = file.size()
+    (block,) = queue_blocks.blocks_of(file.pread(end, 0), store.seed())
+    rows = queue_blocks.entries_in(file.pread(end, 0), block, store.seed())
+    body_at = end + block.body_at - block.table_at + queue_blocks.BLOCK_SIZE
+    moved = rows._replace(
+        locations=array("Q", (at - block.body_at + body_at for at in rows.locations))
+    )
+    journals = (block.journal, block.durable)
+    table = queue_blocks.pack_messages(
+        (0, 0, 0), moved, end - block.body_at, journals, store.seed()
+    )
+    file.pwrite(table, end)
+    file.pwrite(file.pread(sum(rows.sizes[:whole]), block.body_at), body_at)
+    for _ in range(3):
+        store.crash()
+        assert store.seqs() == list(range(10))
+        assert not observer.named("record_lost")
         store.settle()
