@@ -179,6 +179,11 @@ class RunningNode:
         """See there."""
         return self.scheduler.lone_waiter
 
+    @property
+    def is_one_waiting(self) -> bool:
+        """See there."""
+        return self.scheduler.is_one_waiting
+
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _make_engine(self, refuse: Callable[[str], None] | None) -> Engine:

@@ -7,12 +7,14 @@ nobody waits for: an ack of a message that is on disk, one message more of a lon
 
 Whoever waits for a confirm publishes again when it comes, and a commit costs the same for one as for ten. So after a
 commit the next one collects while passes of the loop bring more, up to what the last one was awaited for and what was
-staged when it finished; of more than `TOGETHER` half of that, so that the disk writes one half while the loop reads
-the other; and no more than `ENOUGH`. Of 50 publishers 25 share a commit then, not the five that the loop can read while
-the disk is busy. It collects for no longer than the last commit took, and goes as soon as a pass brings nothing. Only
-right after a commit, for `LINGER_S`, the loop makes empty passes, too: a client has its confirm by then, and its next
-message is on its way. Where that was in vain some times (`MISSES`) the next `RESTS` commits do without. A publisher
-that is alone, and waits for each confirm or for all of its window, never waits.
+staged when it finished; of more than `TOGETHER` half of that, so that the disk writes one half while the loop reads the
+other; and no more than `ENOUGH`. What one channel alone waits for goes as soon as `TOGETHER` are there: nobody else is
+to share its commit, and what a consumer settles meanwhile is never written. Of 50 publishers 25 share a commit then,
+not the five that the loop can read while the disk is busy. It collects for no longer than the last commit took, and
+goes as soon as a pass brings nothing. Only right after a commit, for `LINGER_S`, the loop makes empty passes, too: a
+client has its confirm by then, and its next message is on its way. Where that was in vain some times (`MISSES`) the
+next `RESTS` commits do without. A publisher that is alone, and waits for each confirm or for all of its window, never
+waits.
 
 Nor is there anybody else then, mostly: the loop writes such a publisher's commit itself, if the store finds that the
 disk is quick (`storage.disk.at_once`). It does so once `ALONE` commits have followed each other for which the same
@@ -107,6 +109,11 @@ class Passes(Protocol):
         """Who waits for the commit that collects (an identity), if it is one channel and no other is due anything."""
         ...
 
+    @property
+    def is_one_waiting(self) -> bool:
+        """Whether a single channel waits for commits, whatever others are due."""
+        ...
+
     def monotonic(self) -> float:
         """Seconds that never go back."""
         ...
@@ -147,8 +154,11 @@ class CommitPacing:
     def _wants_more(self) -> bool:
         """Whether more is expected to share the commit."""
         awaited, expected = self._engine.awaited, self._engine.expected
-        enough = expected if expected <= TOGETHER else min(max(TOGETHER, expected // 2), ENOUGH)
-        return 0 < awaited < enough
+        if not 0 < awaited < min(expected, ENOUGH):
+            return False
+        if awaited < TOGETHER:
+            return True
+        return awaited < expected // 2 and not self._loop.is_one_waiting
 
     def _look_again(self) -> None:
         if not self._is_gathering:

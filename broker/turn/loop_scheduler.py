@@ -113,8 +113,14 @@ class LoopScheduler:
     @property
     def lone_waiter(self) -> int:
         """Which channel waits for a commit, by its identity; 0 where others do or nobody, or something else is due."""
-        if self._waiters or self._outputs or self._completed:
-            return 0
+        return 0 if self._waiters or self._outputs or self._completed else self._one_waiting()
+
+    @property
+    def is_one_waiting(self) -> bool:
+        """Whether a single channel waits for commits, whatever else is due."""
+        return not self._waiters and self._one_waiting() != 0
+
+    def _one_waiting(self) -> int:
         channels = self._channels  # of those one that waits for more than what it is due
         for waiting in self._waiting_channels.values():
             if channels:

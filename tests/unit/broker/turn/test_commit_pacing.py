@@ -58,6 +58,7 @@ class Passes:
         self.call_later, self.call_soon = loop.call_later, loop.call_soon
         self.is_quiet = False
         self.lone_waiter = 0
+        self.is_one_waiting = False
         self._loop = loop
 
     def monotonic(self) -> float:
@@ -174,6 +175,15 @@ def test_where_that_is_in_vain_it_rests() -> None:
 def test_of_many_half_of_them_share_a_commit() -> None:
     _, engine, _, pacing = _gathering(4 * TOGETHER)
     for awaited, hand_overs in ((2 * TOGETHER - 1, 0), (2 * TOGETHER, 1)):
+        engine.awaited = awaited
+        pacing.turn_ended()
+        assert engine.hand_overs == hand_overs
+
+
+def test_who_alone_has_a_large_window_waits_for_few_of_it() -> None:
+    _, engine, passes, pacing = _gathering(4 * TOGETHER)
+    passes.is_one_waiting = True
+    for awaited, hand_overs in ((TOGETHER - 1, 0), (TOGETHER, 1)):
         engine.awaited = awaited
         pacing.turn_ended()
         assert engine.hand_overs == hand_overs

@@ -179,6 +179,22 @@ def test_a_commit_that_is_reported_at_the_hand_over_needs_no_turn_of_its_own():
     assert (world.order, world.scheduler.turns) == (["confirm 1"], 1)
 
 
+def test_one_waits_whatever_others_are_due():
+    world = World()
+    scheduler = world.scheduler
+    first, second = Part(world, "a"), Part(world, "b")
+    assert not scheduler.is_one_waiting
+    scheduler.confirms_wait(first, 1)
+    scheduler.output_dirty(second)
+    assert scheduler.is_one_waiting
+    scheduler.when_committed(1, lambda: None)
+    assert not scheduler.is_one_waiting
+    scheduler.on_committed(1)
+    assert scheduler.is_one_waiting
+    scheduler.confirms_wait(second, 2)
+    assert not scheduler.is_one_waiting
+
+
 def test_a_lone_waiter_is_one_beside_whom_nobody_is_due_anything():
     world = World()
     scheduler = world.scheduler
