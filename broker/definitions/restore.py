@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.rules.policy import ApplyTo, PolicyValue
     from burrowmq.broker.vhost.vhost import Vhost
     from burrowmq.broker.words.resource import DefinitionLog
+    from burrowmq.protocol.table import FieldTable
 
 MakeVhost = Callable[[str], "Vhost"]
 ORDER = (
@@ -250,13 +251,19 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
                 arguments=unpack_arguments(_text(row, "arguments")),
                 # Rows without one were written when there was only version 2.
                 default_version=1 if row.get("version") == 1 else 2,
+                former_arguments=former_arguments_of(row),
             )
         )
         queue.made_ms = _made_ms(row)
-        if "former_arguments" in row:
-            vhost.former_arguments[name] = unpack_arguments(_text(row, "former_arguments"))
     elif not vhost.restore_binding(edge_of(row)):
         raise ValueError("source or destination is missing")
+
+
+def former_arguments_of(row: Row) -> FieldTable | None:
+    """Those in the row of a queue that was a classic one. Raises: TypeError, ValueError."""
+    if "former_arguments" not in row:
+        return None
+    return unpack_arguments(_text(row, "former_arguments"))
 
 
 def edge_of(row: Row) -> Edge:

@@ -220,13 +220,16 @@ class Enforcer:
             if known.arguments == arguments:
                 return
             self._leave(vhost, known)
-        queue = agreement.adopt_queue(
+        agreement.adopt_queue(
             vhost,
-            QueueDeclaration(name=name, durable=True, arguments=arguments),
+            QueueDeclaration(
+                name=name,
+                durable=True,
+                arguments=arguments,
+                former_arguments=restore.former_arguments_of(row),
+            ),
             row.get("made_ms"),
         )
-        if "former_arguments" in row:
-            vhost.former_arguments[queue.name] = unpack_arguments(str(row["former_arguments"]))
         if known is not None:
             self._replaced()
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 PolicyValue = str | int | float | bool
 ApplyTo = Literal["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"]
-PolicyKind = Literal["queue", "quorum", "stream", "exchange"]
-"""What a policy is asked about: a classic queue, a quorum queue, a stream, an exchange."""
+PolicyKind = Literal["queue", "quorum", "was_classic", "stream", "exchange"]
+"""What a policy is asked about: a classic queue, a quorum queue, one that was declared as a classic one, and so on."""
 
 FOREIGN_TO_CLASSIC = frozenset(
     {
@@ -94,12 +94,15 @@ LOWER_HOLDS = frozenset(
 _APPLIES: dict[PolicyKind, frozenset[str]] = {
     "queue": frozenset({"all", "queues", "classic_queues"}),
     "quorum": frozenset({"all", "queues", "quorum_queues"}),
+    "was_classic": frozenset({"all", "queues", "classic_queues", "quorum_queues"}),
     "stream": frozenset({"all", "queues", "streams"}),
     "exchange": frozenset({"all", "exchanges"}),
 }
 _FOREIGN: dict[PolicyKind, frozenset[str]] = {
     "queue": FOREIGN_TO_CLASSIC,
     "quorum": FOREIGN_TO_QUORUM,
+    # What it was declared with says that it may have either kind of policy: with mirroring went limits, and still do.
+    "was_classic": FOREIGN_TO_CLASSIC & FOREIGN_TO_QUORUM,
     "stream": FOREIGN_TO_STREAMS,
     "exchange": frozenset(),
 }

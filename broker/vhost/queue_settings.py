@@ -10,16 +10,20 @@ Source: RabbitMQ's rabbit_policy and rabbit_queue_decorator.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.queue.rules import settings as queue_settings
-from burrowmq.broker.queue.rules.quorum import policy_kind
+from burrowmq.broker.queue.rules.quorum import QUORUM, policy_kind
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.words.resource import pack_arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from burrowmq.broker.queue.port import QueuePort
-    from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
-    from burrowmq.broker.rules.policy import PolicySet
+    from burrowmq.broker.queue.rules.settings import Settings
+    from burrowmq.broker.rules.policy import EffectivePolicy, PolicyKind, PolicySet
     from burrowmq.broker.words.resource import Row
     from burrowmq.protocol.table import FieldTable
 
@@ -48,21 +52,41 @@ class RowOwner(Protocol):
         """What the node decides for it."""
         ...
 
+    @property
+    def former_arguments(self) -> Mapping[str, FieldTable]:
+        """By queue: see `QueueDeclaration`."""
+        ...
+
 
 class QueueSettings:
     """Those of one virtual host."""
 
-    def __init__(self, policies: PolicySet, default_version: int) -> None:
+    def __init__(
+        self,
+        policies: PolicySet,
+        default_version: int,
+        former_arguments: Mapping[str, FieldTable] = MappingProxyType({}),
+    ) -> None:
         self._policies = policies
+        self._former_arguments = former_arguments
         self._default_version = default_version
         self._versions: dict[str, int] = {}
         self._known: dict[Settings, Settings] = {}
+
+    def kind(self, queue_name: str, arguments: FieldTable) -> PolicyKind:
+        """As what policies know a queue."""
+        found = policy_kind(arguments)
+        return "was_classic" if found == QUORUM and queue_name in self._former_arguments else found
+
+    def policy(self, queue_name: str, arguments: FieldTable) -> EffectivePolicy:
+        """The policy in force for a queue."""
+        return self._policies.effective(self.kind(queue_name, arguments), queue_name)
 
     def of(self, queue_name: str, arguments: FieldTable) -> Settings:
         """What is in force for a queue of this name and these arguments."""
         found = queue_settings.compute(
             arguments,
-            self._policies.effective(policy_kind(arguments), queue_name).definition,
+            self.policy(queue_name, arguments).definition,
             self._versions.get(queue_name, self._default_version),
         )
         return self._shared(found)
@@ -87,8 +111,7 @@ class QueueSettings:
     def _says_mode(self, queue: QueuePort) -> bool:
         return (
             "x-queue-mode" in queue.arguments
-            or "queue-mode"
-            in self._policies.effective(policy_kind(queue.arguments), queue.name).definition
+            or "queue-mode" in self.policy(queue.name, queue.arguments).definition
         )
 
     def _shared(self, found: Settings) -> Settings:
@@ -100,7 +123,10 @@ class QueueSettings:
 
 def queue_row(vhost: RowOwner, queue: QueueDeclaration | QueuePort, made_ms: int) -> Row:
     """What the definition store has of a queue."""
-    return {
+    former = vhost.former_arguments.get(queue.name)
+    if isinstance(queue, QueueDeclaration):
+        former = queue.former_arguments
+    row: Row = {
         "vhost": vhost.name,
         "name": queue.name,
         "auto_delete": queue.auto_delete,
@@ -108,3 +134,6 @@ def queue_row(vhost: RowOwner, queue: QueueDeclaration | QueuePort, made_ms: int
         "version": vhost.options.default_queue_version,
         "made_ms": made_ms,
     }
+    if former is not None:
+        row["former_arguments"] = pack_arguments(former)
+    return row

@@ -30,7 +30,6 @@ from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules.quorum import policy_kind
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import queue_checks, router
@@ -45,7 +44,6 @@ from burrowmq.broker.words.resource import (
     describe,
     locked,
     not_found,
-    pack_arguments,
     row_key,
 )
 from burrowmq.broker.words.sorted_names import SortedNames
@@ -111,7 +109,11 @@ class Vhost:
         self._in_order: list[QueuePort] | None = None
         self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()
-        self.settings = QueueSettings(self.policies, options.default_queue_version)
+        self.former_arguments: dict[str, FieldTable] = {}
+        """By queue: those of the queue whose place it has taken, or that it was asked for with."""
+        self.settings = QueueSettings(
+            self.policies, options.default_queue_version, self.former_arguments
+        )
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
         self.components: Mapping[str, Component] = {}
         """Parts of the node that are configured by parameters."""
@@ -130,8 +132,6 @@ class Vhost:
         self._deleted: list[QueuePort] = []  # whose parts are to be freed
         self._make_queue = make_queue
         self._owned: dict[object, dict[QueuePort, None]] = {}
-        self.former_arguments: dict[str, FieldTable] = {}
-        """By queue: those of the queue whose place it has taken."""
         self._remains: dict[QueuePort, Queue] = {}
         """By queue: the one whose place it has taken, while that has something left."""
         self.graph.install(DefaultExchange(self._lookup))
@@ -357,16 +357,15 @@ class Vhost:
 
     def put_row(self, queue: QueuePort) -> None:
         """Write that."""
-        row = queue_row(self, queue, queue.made_ms)
-        former = self.former_arguments.get(queue.name)
-        if former is not None:
-            row["former_arguments"] = pack_arguments(former)
-        self.rows.put("queue", row_key(self.name, queue.name), row)
+        key = row_key(self.name, queue.name)
+        self.rows.put("queue", key, queue_row(self, queue, queue.made_ms))
 
     def restore_queue(self, declaration: QueueDeclaration) -> QueuePort:
         """Make a queue without writing a row: it came from one, or is not durable."""
         assert declaration.name not in self.queues, "checked by the caller"
         self.settings.remember_version(declaration.name, declaration.default_version)
+        if declaration.former_arguments is not None:
+            self.former_arguments[declaration.name] = declaration.former_arguments
         settings = self.settings.of(declaration.name, declaration.arguments)
         queue = self._make_queue(declaration, settings)
         self.queues[declaration.name] = queue
@@ -402,6 +401,7 @@ class Vhost:
         Who declares it as the old one was declared finds it, too.
         """
         self.former_arguments[new.name] = former_arguments
+        self._apply_policies(new)  # those of the old one
         self.put_row(new)
         self._end_remains(new)
 
@@ -497,7 +497,7 @@ class Vhost:
 
     def effective_policy(self, queue: QueuePort) -> EffectivePolicy:
         """The policy in force for a queue."""
-        return self.policies.effective(policy_kind(queue.arguments), queue.name)
+        return self.settings.policy(queue.name, queue.arguments)
 
     def policies_changed(self) -> None:
         """Put changed policies in force, on those entities for which something changed; see `policy_pass`."""

@@ -15,7 +15,6 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.queue.rules.quorum import policy_kind
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.rules.policy import PolicyKind
 from burrowmq.management import commands
@@ -140,7 +139,7 @@ def _matching_policies(call: Call, vhost: str | None) -> list[Row]:
         raise bad_request(f"no such virtual host or kind: {vhost}, {call.query('kind', 'queue')}")
     queue = owner.queues.get(call.query("name"))
     if kind == "queue" and queue is not None:
-        kind = policy_kind(queue.arguments)
+        kind = owner.settings.kind(queue.name, queue.arguments)
     rows: list[Row] = []
     for is_operator in (False, True):
         found = owner.policies.of_kind(is_operator=is_operator)

@@ -16,7 +16,6 @@ from urllib.parse import unquote
 from burrowmq.broker import inspect
 from burrowmq.broker.inspect import reasons
 from burrowmq.broker.queue.port import QueuePort
-from burrowmq.broker.queue.rules.quorum import policy_kind
 from burrowmq.broker.queue.rules.settings import Settings, compute
 from burrowmq.broker.rules.policy import ApplyTo, Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
@@ -243,7 +242,7 @@ async def policy_preview(call: Call) -> web.Response:
     found: Row = {"matched": 0, "in_force": 0, "dropped": 0, "is_about": False}
     async for piece in pieces(list(vhost.queues.values()), ROWS_PER_TURN):
         for queue in piece:
-            if policy.matches(policy_kind(queue.arguments), queue.name):
+            if policy.matches(vhost.settings.kind(queue.name, queue.arguments), queue.name):
                 row = _previewed(vhost, queue, policy, others, is_operator=is_operator)
                 found["matched"] += 1
                 found["in_force"] += row["overruled_by"] is None
@@ -263,7 +262,7 @@ def _previewed(
         each
         for each in others
         if each.priority > policy.priority
-        and each.matches(policy_kind(queue.arguments), queue.name)
+        and each.matches(vhost.settings.kind(queue.name, queue.arguments), queue.name)
     ]
     row: Row = {"name": queue.name, "ready": queue.ready_count, "overruled_by": None}
     row |= {"dropped": 0, "is_about": False, "dead_letters_to": None}

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.queue.rules.quorum import policy_kind
 from burrowmq.broker.rules.policy import PolicyKind
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management.aio import web
@@ -51,7 +50,8 @@ async def _counts(call: Call, vhost: Vhost) -> Counts:
     found: Counts | None = call.rates.derived.get(key)
     if found is None:
         things: list[tuple[PolicyKind, str]] = [
-            (policy_kind(queue.arguments), name) for name, queue in vhost.queues.items()
+            (vhost.settings.kind(name, queue.arguments), name)
+            for name, queue in vhost.queues.items()
         ]
         things += [("exchange", name) for name in vhost.exchanges if name]
         found = Counts(is_compared=len(things) * len(rivals) <= COMPARED_MAX)

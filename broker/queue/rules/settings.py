@@ -108,7 +108,8 @@ class Settings:
 class QueueDeclaration:
     """A queue as asked for; `owner` is the session that an exclusive queue belongs to.
 
-    `default_version` is the one that a queue from a row was declared under, None for a new one.
+    `default_version` is the one that a queue from a row was declared under, None for a new one. `former_arguments` are
+    of a quorum queue that was, or was asked for as, a classic one: who declares it with them finds it.
     """
 
     name: str
@@ -117,6 +118,7 @@ class QueueDeclaration:
     owner: object | None = None
     arguments: FieldTable = field(default_factory=dict)
     default_version: int | None = None
+    former_arguments: FieldTable | None = None
 
 
 def _integer(value: FieldValue, arguments: FieldTable) -> str | None:

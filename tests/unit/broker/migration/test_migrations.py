@@ -400,3 +400,15 @@ def test_a_policy_that_changes_meanwhile_is_in_force(bench: ClusterBench) -> Non
     moving.settle(3.0)
     assert moving.queue.kind == "quorum"
     assert moving.queue.settings.message_ttl_ms == 60_000
+
+
+def test_policies_for_classic_queues_stay_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    moving = Moving(ClusterBench(monkeypatch))
+    definition = {"ha-mode": "all", "message-ttl": 60_000}
+    policy = Policy(name="p", pattern="q", definition=definition, apply_to="classic_queues")
+    moving.bench.perform(lambda: parameters.set_policy(moving.bench.vhost, policy))
+    moving.publish(b"1")
+    moving.begin()
+    moving.settle(1)
+    assert isinstance(moving.queue, ReplicatedQueue)
+    assert moving.queue.settings.message_ttl_ms == 60_000

@@ -56,6 +56,19 @@ def policy(pattern: str) -> Policy:
     return Policy(name="p", pattern=pattern, definition={"expires": 5_000}, apply_to="queues")
 
 
+def test_another_stores_the_arguments_that_a_queue_had_before(ends: FrontEnds) -> None:
+    one = ends.start()
+    declare_queue(connected(one))
+    ends.settle()
+    queue, former = one.vhost.queues["q"], {"x-queue-mode": "lazy"}
+    one.perform(lambda: one.vhost.settle_succession(queue, former))
+    ends.settle()
+    two = ends.start()
+    assert two.vhost.former_arguments == {"q": former}
+    again = ends.start(ends.rows(two), is_away=True)
+    assert again.vhost.former_arguments == {"q": former}
+
+
 def test_what_is_declared_at_one_is_at_the_other_and_in_its_store(ends: FrontEnds) -> None:
     one, two = ends.start(), ends.start()
     declared(ends, one)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from burrowmq.broker.rules.policy import NO_POLICY, Policy, PolicySet, merge
+from burrowmq.broker.rules.policy import NO_POLICY, ApplyTo, Policy, PolicySet, merge
 
 
 def policies(*found: Policy, operator: tuple[Policy, ...] = ()) -> PolicySet:
@@ -84,6 +85,19 @@ def test_a_policy_holds_for_the_types_that_know_all_of_it(key: str, kinds: list[
     found = policies(policy("p", definition={key: 1, "max-length-bytes": 1}))
     types: tuple[Any, ...] = ("queue", "quorum", "stream")
     assert [kind for kind in types if found.effective(kind, "q") is not NO_POLICY] == kinds
+
+
+@pytest.mark.parametrize(
+    ("key", "is_for_it"),
+    [("ha-mode", True), ("queue-mode", True), ("delivery-limit", True), ("max-age", False)],
+)
+@pytest.mark.parametrize("apply_to", ["all", "classic_queues", "quorum_queues"])
+def test_a_quorum_queue_that_was_a_classic_one_has_policies_of_both(
+    key: str, is_for_it: bool, apply_to: ApplyTo
+) -> None:
+    found = Policy(name="p", pattern="q", definition={key: 1}, apply_to=apply_to)
+    assert found.matches("was_classic", "q") is is_for_it
+    assert not replace(found, apply_to="streams").matches("was_classic", "q")
 
 
 def test_operator_policies_are_merged_in() -> None:
