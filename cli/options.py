@@ -30,7 +30,7 @@ OWN = {
     "priority": True, "apply-to": True, "idempotent": False, "enabled": False, "minimal": False, "verbose": False,
     "pre-hashed-password": False, "vhost-pattern": True, "number": True, "list-commands": False,
     "object-type": True, "address-family": True, "details": False, "sample-interval": True, "duration": True,
-    "user": True, "format": True, "skip-if-unchanged": False,
+    "user": True, "format": True, "skip-if-unchanged": False, "mirrored-as": True,
     "implicitly-enabled": False, "all": False, "queue-pattern": True, "used": False, "force": False,
     "management": True, "queues": True, "rate": True, "keep": False, "no-publishers": False, "check": True,
     "stop": False, "ttl-from-timestamp": False, "client-port": True, "route-port": True, "store": True,

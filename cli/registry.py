@@ -125,8 +125,10 @@ COMMANDS: dict[str, Command] = {
     "export_definitions": Command("definitions", "export_definitions", '<file_path | "-"> [--format <json>]',
                                   "Exports definitions as JSON", 1, 1, ("format",)),
     "import_definitions": Command("definitions", "import_definitions",
-                                  '<file_path | "-"> [--format <json>] [--skip-if-unchanged]',
-                                  "Imports definitions from JSON", 0, 1, ("format", "skip-if-unchanged")),
+                                  '<file_path | "-"> [--format <json>] [--skip-if-unchanged]'
+                                  " [--mirrored-as <classic | quorum>]",
+                                  "Imports definitions from JSON", 0, 1,
+                                  ("format", "skip-if-unchanged", "mirrored-as")),
     "import_from": Command("import_from", "import_from",
                            "[<amqp-uri>] [--management <url>] [--vhost <vhost>] [--queues <pattern>] [--rate <number>]"
                            " [--keep] [--no-publishers] [--ttl-from-timestamp] [--dry-run] [--check <file>] [--stop]",

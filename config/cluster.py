@@ -60,6 +60,13 @@ class ClusterConfig:
         "Servers that keep a quorum queue, unless x-quorum-initial-group-size says how many.",
         ours=True,
     )
+    mirrored: str = option(
+        "cluster.mirrored",
+        units.choice("classic", "quorum"),
+        "classic",
+        "What a new durable queue is that a policy with `ha-mode` matches; `quorum` needs cluster.urls.",
+        ours=True,
+    )
 
 
 ALONE = ClusterConfig()

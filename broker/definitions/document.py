@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.definitions import parameters
@@ -33,6 +34,7 @@ from burrowmq.broker.rules.parameter_rules import (
 from burrowmq.broker.rules.password_rules import WeakPassword
 from burrowmq.broker.rules.passwords import ALGORITHMS, SHA256, algorithm_of
 from burrowmq.broker.rules.pattern import BadPattern
+from burrowmq.broker.vhost import mirrored
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.broker.words import json_document
 from burrowmq.protocol.errors import AmqpError
@@ -98,21 +100,40 @@ def import_file(node: DefinedNode, path: str) -> None:
         raise ImportRefused(f"definitions in {path} cannot be imported: {error}") from error
 
 
-def import_document(node: DefinedNode, document: Entry, vhost: str | None = None) -> None:
+def import_document(
+    node: DefinedNode,
+    document: Entry,
+    vhost: str | None = None,
+    *,
+    is_mirrored_quorum: bool = False,
+) -> None:
     """Make everything that the document has; with `vhost`, its queues, exchanges, bindings and policies in that vhost.
 
     Raises: ImportRefused.
     """
-    for _ in import_steps(node, document, vhost):
+    for _ in import_steps(node, document, vhost, is_mirrored_quorum=is_mirrored_quorum):
         pass
 
 
-def import_steps(node: DefinedNode, document: Entry, vhost: str | None = None) -> Iterator[None]:
+def import_steps(
+    node: DefinedNode,
+    document: Entry,
+    vhost: str | None = None,
+    *,
+    is_mirrored_quorum: bool = False,
+) -> Iterator[None]:
     """`import_document` entry by entry, so that the caller can give way to other work between two.
+
+    With `is_mirrored_quorum` classic queues that the policies would mirror are made quorum queues.
 
     Raises: ImportRefused.
     """
-    for section, take in _SECTIONS.items():
+    if is_mirrored_quorum and not node.has_cluster:
+        raise ImportRefused("mirrored queues cannot be made quorum queues: cluster.urls is not set")
+    taken = _SECTIONS
+    if is_mirrored_quorum:
+        taken = {**_SECTIONS, "queues": partial(_take_queue, is_mirrored_quorum=True)}
+    for section, take in taken.items():
         if vhost is not None and section not in _OF_ONE_VHOST:
             continue
         for entry in _entries(document, section):
@@ -275,7 +296,7 @@ def _take_policy(node: DefinedNode, entry: Entry) -> None:
     parameters.set_policy(vhost, make_policy(_text(entry, "name"), entry))
 
 
-def _take_queue(node: DefinedNode, entry: Entry) -> None:
+def _take_queue(node: DefinedNode, entry: Entry, *, is_mirrored_quorum: bool = False) -> None:
     vhost, name, arguments = _vhost(node, entry), _name(entry, "name"), dict(_arguments(entry))
     if name in vhost.queues:
         return
@@ -288,7 +309,14 @@ def _take_queue(node: DefinedNode, entry: Entry) -> None:
         auto_delete=bool(entry.get("auto_delete", False)),
         arguments=arguments,
     )
-    vhost.create_queue(declaration)
+    vhost.create_queue(
+        mirrored.as_policies_say(
+            vhost,
+            declaration,
+            is_typed="x-queue-type" in arguments,
+            is_wanted=is_mirrored_quorum,
+        )
+    )
 
 
 def _take_exchange(node: DefinedNode, entry: Entry) -> None:

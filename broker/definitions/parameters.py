@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from burrowmq.broker.rules import parameter_rules as rules
+from burrowmq.broker.vhost import mirrored
 from burrowmq.broker.words.resource import row_key
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def set_policy(vhost: Vhost, policy: Policy, *, is_operator: bool = False) -> bo
         key = _policy_key(vhost, policy.name, is_operator=is_operator)
         vhost.rows.put("policy", key, cast("Row", row))
         vhost.policies_changed()
+        mirrored.tell(vhost, policy, is_operator=is_operator)
     return before is None
 
 

@@ -19,35 +19,24 @@ from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.migration.mover import Mover
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules.quorum import QUORUM, validate_quorum
+from burrowmq.broker.queue.rules.quorum import quorum_arguments, validate_quorum
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.turn.clock import Pumpable, Scheduler
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.errors import PreconditionFailed
-from burrowmq.protocol.table import FieldTable
 
 LOOK_S: Final = 0.1
-_OF_CLASSIC_QUEUES: Final = (
-    "x-queue-mode",
-    "x-queue-version",
-    "x-queue-master-locator",
-    "x-queue-type",
-)
-"""Say how a classic queue keeps its messages, and nothing that its users notice."""
 
 
 def successor_of(queue: Queue, *, is_resumed: bool = False) -> QueueDeclaration:
     """The quorum queue that it would be."""
-    kept: FieldTable = {
-        key: value for key, value in queue.arguments.items() if key not in _OF_CLASSIC_QUEUES
-    }
     return QueueDeclaration(
         name=queue.name,
         durable=queue.durable,
         auto_delete=queue.auto_delete,
         owner=queue.exclusive_owner,
-        arguments={**kept, "x-queue-type": QUORUM},
+        arguments=quorum_arguments(queue.arguments),
         default_version=2 if is_resumed else None,
     )
 

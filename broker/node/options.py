@@ -121,6 +121,7 @@ def vhost(config: NodeConfig) -> VhostOptions:
         default_queue_version=config.store.default_version,
         default_queue_type=config.default_queue_type or "",
         has_cluster=bool(config.cluster.urls),
+        is_mirrored_quorum=bool(config.cluster.urls) and config.cluster.mirrored == "quorum",
     )
 
 

@@ -88,6 +88,7 @@ class VhostFactory:
             name, self._engine, make_queue, replies.find, self._options, self._in_a_turn_of_its_own
         )
         vhost.components = self._components
+        vhost.observer = self._observer
         vhost.share = self._replication.share
         self._tell_homes(vhost, replies)
         context = QueueContext(

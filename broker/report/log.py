@@ -199,6 +199,14 @@ class LogObserver:
         """It is one, or was deleted."""
         self._log.info("migration_ended", vhost=vhost, queue=queue, moved_count=moved_count)
 
+    def policy_without_effect(self, vhost: str, policy: str, reason: str) -> None:
+        """A policy was set whose keys of mirroring do nothing here."""
+        self._log.warning("policy_without_effect", vhost=vhost, policy=policy, reason=reason)
+
+    def queue_not_mirrored(self, vhost: str, queue: str, reason: str) -> None:
+        """A policy would have a new queue made a quorum queue, and it is a classic one."""
+        self._log.warning("queue_not_mirrored", vhost=vhost, queue=queue, reason=reason)
+
     def record_unreadable(self, vhost: str, queue: str, sequence: int, reason: str) -> None:
         """A message in a queue's stream is left out."""
         self._log.error(

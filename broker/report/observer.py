@@ -91,6 +91,12 @@ class Observer(Protocol):
     def migration_ended(self, vhost: str, queue: str, moved_count: int) -> None:
         """It is a quorum queue, or was deleted; so many messages were moved since the node's start."""
 
+    def policy_without_effect(self, vhost: str, policy: str, reason: str) -> None:
+        """A policy was set whose keys of mirroring do nothing here."""
+
+    def queue_not_mirrored(self, vhost: str, queue: str, reason: str) -> None:
+        """A policy would have a new queue made a quorum queue, and it is a classic one."""
+
     def record_unreadable(self, vhost: str, queue: str, sequence: int, reason: str) -> None:
         """A message in a queue's stream is none of ours; it is left out."""
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
     from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+    from burrowmq.broker.report.observer import Observer
     from burrowmq.broker.rules.parameter_rules import Component
     from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.broker.vhost.route_tables import RouteTable
@@ -83,6 +84,8 @@ class VhostOptions:
     default_queue_type: str = ""
     has_cluster: bool = False
     """Whether there may be quorum queues and streams."""
+    is_mirrored_quorum: bool = False
+    """Whether new queues that policies would mirror are quorum queues."""
 
 
 class Vhost:
@@ -115,6 +118,8 @@ class Vhost:
             self.policies, options.default_queue_version, self.former_arguments
         )
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
+        self.observer: Observer | None = None
+        """Who is told of what operators should know."""
         self.components: Mapping[str, Component] = {}
         """Parts of the node that are configured by parameters."""
         self.component_values: dict[str, dict[str, object]] = {}  # by component and name

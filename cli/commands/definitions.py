@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from urllib.parse import urlencode
 
 from burrowmq.cli.client import Refused
 from burrowmq.cli.errors import DATAERR, OK, bad_argument, failure
@@ -60,8 +61,11 @@ def import_definitions(invocation: Invocation) -> int:
         raise failure(
             f"Failed to deserialise input (format: JSON) (error: {error})", DATAERR
         ) from error
+    path = "/api/definitions"
+    if "mirrored-as" in invocation.values:
+        path += "?" + urlencode({"mirrored_as": invocation.values["mirrored-as"]})
     try:
-        invocation.node.request("POST", "/api/definitions", document)
+        invocation.node.request("POST", path, document)
     except Refused as refused:
         raise failure(refused.reason) from refused
     invocation.banner(STARTED)

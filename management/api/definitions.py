@@ -163,7 +163,15 @@ async def document_of(call: Call) -> Row:
 async def take_over(call: Call) -> web.Response:
     """POST a document: what is missing is made, what is there already stays."""
     vhost = call.vhost_or_all()
-    await commands.parameters.import_definitions(call.node, await document_of(call), vhost)
+    mirrored_as = call.query("mirrored_as", "classic")
+    if mirrored_as not in ("classic", "quorum"):
+        raise bad_request(f"mirrored_as is classic or quorum, not {mirrored_as}")
+    await commands.parameters.import_definitions(
+        call.node,
+        await document_of(call),
+        vhost,
+        is_mirrored_quorum=mirrored_as == "quorum",
+    )
     return no_content()
 
 

@@ -87,12 +87,17 @@ def set_vhost_limits(node: RunningNode, vhost: str, limits: Any) -> None:
 
 
 async def import_definitions(
-    node: RunningNode, document: dict[str, Any], vhost: str | None
+    node: RunningNode,
+    document: dict[str, Any],
+    vhost: str | None,
+    *,
+    is_mirrored_quorum: bool = False,
 ) -> None:
     """Take over a definitions document, giving way to other work every few entries. Raises: ImportRefused."""
+    steps = import_steps(node, document, vhost, is_mirrored_quorum=is_mirrored_quorum)
     turn = time.monotonic()
     try:
-        for count, _ in enumerate(import_steps(node, document, vhost), start=1):
+        for count, _ in enumerate(steps, start=1):
             if count % ENTRIES_KEPT == 0:
                 node.process.machine.collector.keep()
             # A policy, which is put in force for many queues at once, takes as long as a thousand users.

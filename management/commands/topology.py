@@ -13,7 +13,7 @@ from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, with_default_type
-from burrowmq.broker.vhost import agreement
+from burrowmq.broker.vhost import agreement, mirrored
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
 from burrowmq.broker.words.resource import describe
 from burrowmq.management.answers.reply import ApiError, Call, bad_request, not_found
@@ -70,7 +70,7 @@ def declare_queue(
 def _queue(
     owner: Vhost, name: str, durable: bool, auto_delete: bool, arguments: dict[str, Any]
 ) -> QueueDeclaration:
-    return QueueDeclaration(
+    declaration = QueueDeclaration(
         name=name,
         durable=durable,
         auto_delete=auto_delete,
@@ -80,6 +80,9 @@ def _queue(
             is_replicable=durable and not auto_delete,
         ),
     )
+    if name in owner.queues:
+        return declaration
+    return mirrored.as_policies_say(owner, declaration, is_typed="x-queue-type" in arguments)
 
 
 async def agree_on_queue(

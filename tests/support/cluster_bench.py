@@ -34,11 +34,12 @@ class ClusterBench(BrokerBench):
         world: FakeJetStream | None = None,
         is_sharing: bool = False,
         is_away: bool = False,
+        mirrored: str = "classic",
     ) -> None:
         self.world = FakeJetStream() if world is None else world
         self.clients: list[Client] = []
         monkeypatch.setattr(front_end_module, "Link", self.world.link)
-        config = ClusterConfig(urls=("nats://fake",), replicas=3)
+        config = ClusterConfig(urls=("nats://fake",), replicas=3, mirrored=mirrored)
         replication = NodeReplication(config, self._connect)
         super().__init__(
             rows,

@@ -26,10 +26,17 @@ class FrontEnds:
         self.world = FakeJetStream()
         self.benches: list[ClusterBench] = []
 
-    def start(self, rows: list[Row] | None = None, *, is_away: bool = False) -> ClusterBench:
+    def start(
+        self, rows: list[Row] | None = None, *, is_away: bool = False, mirrored: str = "classic"
+    ) -> ClusterBench:
         """One more; with `is_away` it does not reach the servers."""
         bench = ClusterBench(
-            self._monkeypatch, rows, world=self.world, is_sharing=True, is_away=is_away
+            self._monkeypatch,
+            rows,
+            world=self.world,
+            is_sharing=True,
+            is_away=is_away,
+            mirrored=mirrored,
         )
         self.benches.append(bench)
         self.settle()

@@ -70,7 +70,9 @@ class ServedCluster:
 
 
 @contextlib.contextmanager
-def serving_with_cluster(data_dir: Path, monkeypatch: Any) -> Iterator[ServedCluster]:
+def serving_with_cluster(
+    data_dir: Path, monkeypatch: Any, mirrored: str = "classic"
+) -> Iterator[ServedCluster]:
     """Of the two servers in its configuration one answers, n1, and one does not."""
     world = FakeJetStream()
     monkeypatch.setattr(front_end_module, "Link", world.link)
@@ -84,7 +86,8 @@ def serving_with_cluster(data_dir: Path, monkeypatch: Any) -> Iterator[ServedClu
 
     with saying_who_it_is("n1") as port:
         ports = port, free_port()
-        cluster = ClusterConfig(urls=tuple(f"nats://127.0.0.1:{each}" for each in ports))
+        urls = tuple(f"nats://127.0.0.1:{each}" for each in ports)
+        cluster = ClusterConfig(urls=urls, mirrored=mirrored)
         with serving(data_dir, fill, cluster=cluster) as served:
             yield ServedCluster(served, world, ports)
 

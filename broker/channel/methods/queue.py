@@ -30,7 +30,7 @@ from burrowmq.broker.queue.rules.settings import (
     with_default_type,
 )
 from burrowmq.broker.queue.rules.stream import STREAM
-from burrowmq.broker.vhost import agreement
+from burrowmq.broker.vhost import agreement, mirrored
 from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.broker.words.resource import describe, not_found
 from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
@@ -87,6 +87,9 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
         if not method.nowait:
             queue.touch()
     else:
+        if method.queue:
+            is_typed = "x-queue-type" in (method.arguments or {})
+            declaration = mirrored.as_policies_say(vhost, declaration, is_typed=is_typed)
         exchange = dead_letter_exchange(declaration.arguments, name, vhost.name)
         if exchange is not None:
             channel.rights.check("read", "queue", name)
@@ -111,7 +114,7 @@ def _declare_shared(channel: Channel, declaration: QueueDeclaration, method: Any
             where = describe("queue", declaration.name, vhost.name)
             raise NotFound(f"{where} is inaccessible: {error.text}")
         queue = vhost.queue(declaration.name)
-        vhost.check_equivalent_queue(queue, declaration, session)
+        vhost.check_equivalent_queue(queue, mirrored.as_declared(declaration), session)
         session.metrics.queues_created += 1
         session.metrics.queues_declared += 1
         channel.last_queue_name = queue.name

@@ -50,6 +50,13 @@ _FOREIGN: Final = (
     "x-stream-max-segment-size-bytes",
     "x-initial-cluster-size",
 )
+_OF_CLASSIC_QUEUES: Final = (
+    "x-queue-mode",
+    "x-queue-version",
+    "x-queue-master-locator",
+    "x-queue-type",
+)
+"""Say how a classic queue keeps its messages, and nothing that its users notice."""
 _STRATEGIES: Final = ("at-most-once", "at-least-once")
 _LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
 
@@ -57,6 +64,12 @@ _LOCATORS: Final = ("client-local", "balanced", "random", "least-leaders")
 def is_quorum(declaration: QueueDeclaration) -> bool:
     """Whether that is what is asked for."""
     return declaration.arguments.get("x-queue-type") == QUORUM
+
+
+def quorum_arguments(arguments: FieldTable) -> FieldTable:
+    """Those of the quorum queue that a classic one of these arguments would be."""
+    kept = {key: value for key, value in arguments.items() if key not in _OF_CLASSIC_QUEUES}
+    return {**kept, "x-queue-type": QUORUM}
 
 
 def policy_kind(arguments: FieldTable) -> PolicyKind:

@@ -12,11 +12,17 @@ from burrowmq.config.load import load
 
 def test_a_node_is_alone_unless_told_otherwise(tmp_path: Path) -> None:
     assert load(None, {}, (), None).config.cluster == ALONE
-    assert ALONE.urls is None
+    assert (ALONE.urls, ALONE.mirrored) == (None, "classic")
     file = tmp_path / "rabbitmq.conf"
-    file.write_text("cluster.urls = nats://a:4222, tls://b\ncluster.replicas = 1\n")
+    lines = (
+        "cluster.urls = nats://a:4222, tls://b",
+        "cluster.replicas = 1",
+        "cluster.mirrored = quorum",
+    )
+    file.write_text("\n".join(lines))
     found = load(str(file), {}, (), None).config.cluster
     assert (found.urls, found.replicas) == (("nats://a:4222", "tls://b"), 1)
+    assert found.mirrored == "quorum"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from burrowmq.broker.node import options
 from burrowmq.broker.node.monitor import Intervals
 from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.vhost.vhost import VhostOptions
+from burrowmq.config.cluster import ClusterConfig
 from burrowmq.config.schema import NodeConfig, ResourceConfig
 from burrowmq.config.store import AS_INSTALLED
 
@@ -38,6 +39,10 @@ def test_an_empty_data_directory_begins_with_guest() -> None:
 
 def test_a_vhost_knows_what_its_queues_are_when_nobody_says() -> None:
     assert options.vhost(CONFIG) == VhostOptions(default_queue_version=2, default_queue_type="")
+    for urls, is_quorum in ((None, False), (("nats://a",), True)):
+        cluster = ClusterConfig(urls=urls, mirrored="quorum")
+        found = options.vhost(replace(CONFIG, cluster=cluster))
+        assert (found.has_cluster, found.is_mirrored_quorum) == (is_quorum, is_quorum)
 
 
 def test_listeners_count_in_seconds() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.served import Served
+from tests.support.served_cluster import serving_with_cluster
 
 
 def test_export_and_import(served: Served, tmp_path: Path) -> None:
@@ -43,3 +46,29 @@ def test_refusals(served: Served, tmp_path: Path) -> None:
     path.write_text('{"queues":[{"name":"z","vhost":"nope"}]}')
     output = served.ctl("import_definitions", str(path))
     assert (output.code, output.err) == (69, 'Error:\n["no_such_vhost", "nope"]\n')
+
+
+def test_mirrored_queues_are_taken_over_as_quorum_queues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = {"vhost": "/", "name": "ha", "pattern": "^q", "definition": {"ha-mode": "all"}}
+    queues = [{"vhost": "/", "name": name, "durable": True} for name in ("q", "other")]
+    document = json.dumps({"policies": [policy], "queues": queues})
+    with serving_with_cluster(tmp_path, monkeypatch) as cluster:
+        served = cluster.served
+        output = served.ctl("import_definitions", "--mirrored-as", "quorum", stdin=document)
+        assert output.code == 0, output.err
+        assert served.ctl("-q", "list_queues", "name", "type").out.splitlines()[1:] == [
+            "other\tclassic",
+            "q\tquorum",
+        ]
+        output = served.ctl("import_definitions", "--mirrored-as", "stream", stdin=document)
+        assert output.code != 0
+        assert "mirrored_as is classic or quorum, not stream" in output.err
+        (logged,) = served.bench.observer.named("policy_without_effect")
+        assert "cluster.mirrored = quorum" in logged[2]
+
+
+def test_without_a_cluster_that_is_refused(served: Served) -> None:
+    output = served.ctl("import_definitions", "--mirrored-as", "quorum", stdin="{}")
+    assert (output.code, "cluster.urls is not set" in output.err) == (69, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from burrowmq.management.commands import topology
 from burrowmq.protocol.errors import AmqpError
 from tests.support.bench.node import NodeBench
 from tests.support.served import Served
+from tests.support.served_cluster import serving_with_cluster
 
 PLAIN = (True, False, False)
 
@@ -132,3 +134,26 @@ def test_names_are_no_longer_than_a_client_can_send(served: Served) -> None:
     path = "/api/bindings/%2F/e/amq.topic/q/orders"
     assert served.api("POST", path, {"routing_key": "k" * 256}).status == 400
     assert served.api("PUT", "/api/queues/%2F/" + "q" * 255, {}).status == 201
+
+
+def test_a_queue_that_policies_mirror_is_a_quorum_queue_over_http_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving_with_cluster(tmp_path, monkeypatch, mirrored="quorum") as cluster:
+        served = cluster.served
+        policy = {"pattern": "^q", "definition": {"ha-mode": "all", "message-ttl": 9_000}}
+        assert served.api("PUT", "/api/policies/%2F/ha", policy).status == 201
+        for asked, status in (({}, 201), ({}, 204), ({"x-queue-type": "classic"}, 204)):
+            body = {"durable": True, "arguments": asked}
+            assert served.api("PUT", "/api/queues/%2F/q", body).status == status
+        row = served.get("/api/queues/%2F/q")
+        assert (row["type"], row["policy"]) == ("quorum", "ha")
+        assert row["effective_policy_definition"]["message-ttl"] == 9_000
+        path = "/api/burrowmq/list/matching_policies?vhost=%2F&kind=queue&name=q&columns=name"
+        assert served.get(path)["rows"] == [["ha"]]
+        (page,) = served.get("/api/burrowmq/pages/policies")
+        assert page["name"] == "ha"
+        preview = served.api(
+            "POST", "/api/burrowmq/pages/policy-preview/%2F", {**policy, "name": "ha"}
+        )
+        assert preview.body["matched"] == 1
