@@ -262,6 +262,14 @@ cluster-test: $(DEV_STAMP) ## streams of JetStream on three real nats-servers, m
 	@$(PY) -m bench.nats_servers
 	$(PYTEST) tests/cluster $(ARGS)
 
+build/natsd: $(wildcard cluster/natsd/*)
+	@command -v go >/dev/null || { echo "natsd: building it needs Go (go.dev/dl)"; exit 1; }
+	@mkdir -p build
+	cd cluster/natsd && CGO_ENABLED=0 GOFLAGS="-p=1 -trimpath" go build -o ../../build/natsd .
+
+.PHONY: natsd
+natsd: build/natsd ## build/natsd: nats-server with election times for a LAN (Go)
+
 .PHONY: changelog
 changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)
 	$(PY) -m scripts.changelog "$(VERSION)"

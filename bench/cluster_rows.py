@@ -1,10 +1,11 @@
-"""What a cluster's faults cost its clients: `python -m bench.cluster_rows [--only gap,late,many,held,forward] [--runs 20]`.
+"""What a cluster's faults cost: `python -m bench.cluster_rows [--only gap,late,many,held,forward] [--runs 20] [--natsd]`.
 
 Three nats-servers that sync always and BurrowMQ nodes before them, all on this machine. Prints a table of figures and
 limits; exit status 1 when one is missed.
 
 gap: a publisher that waits for each confirm; the leader of its queue's stream is killed (-9), `--runs` times. The longest
-time from one confirm to the next, of each run. late: a second queue on the same channel has lost its only server; how
+time from one confirm to the next, of each run; with `--natsd` also on servers that `make natsd` has built, or another
+program of theirs. late: a second queue on the same channel has lost its only server; how
 late the confirms of the first are meanwhile. many: 1,000 queues of three replicas are declared one by one; then nobody
 does anything. held: a front-end is killed whose client has acknowledged 500 messages and holds 1,000; how long the other
 front-end's client waits for its first message, and until it has seen all. forward: a reply of 1 KB for a reply queue, 500
@@ -44,16 +45,19 @@ REPLIES = 1_000
 IDLE_S = 20.0
 SETTLE_S = 3.0
 ELECTION_S = 60.0
-GAP_S, LATE_MS, DECLARE_MS, IDLE_PERCENT, FIRST_S, HELD_S = 9.0, 50.0, 250.0, 100.0, 1.0, 12.0
+GAP_S, NATSD_GAP_S = 9.0, 2.0
+LATE_MS, DECLARE_MS, IDLE_PERCENT, FIRST_S, HELD_S = 50.0, 250.0, 100.0, 1.0, 12.0
 FORWARD_MS = 2.0
+NATSD = Path("build/natsd")
 
 
 class Scene:
     """The servers, and the nodes that were started before them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, binary: Path | None = None) -> None:
         self._directory = directory
-        self.cluster = NatsCluster(directory / "nats")
+        self.has_stock_servers = binary is None
+        self.cluster = NatsCluster(directory / "nats", binary=binary)
         self._nodes: list[Node] = []
         self._connections: list[pika.BlockingConnection] = []
 
@@ -175,7 +179,9 @@ def gap(scene: Scene, runs: int, table: Table) -> None:
         print(f"gap {number}: {worst_s:.2f} s", file=sys.stderr, flush=True)
         leader.start()
         time.sleep(2 * SETTLE_S)  # it has to catch up before another one goes
-    table.add(f"longest gap of confirms, leader killed, {runs} runs", max(longest), GAP_S, "s")
+    server, limit_s = ("nats-server", GAP_S) if scene.has_stock_servers else ("natsd", NATSD_GAP_S)
+    what = f"longest gap of confirms, leader killed, {server}, {runs} runs"
+    table.add(what, max(longest), limit_s, "s")
     table.add("the same, median", statistics.median(longest), None, "s")
 
 
@@ -321,11 +327,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster_rows", description=__doc__)
     parser.add_argument("--only", default=",".join(ROWS), help="names of rows")
     parser.add_argument("--runs", type=int, default=20, help="kills of the row gap")
+    parser.add_argument(
+        "--natsd",
+        type=Path,
+        nargs="?",
+        const=NATSD,
+        help=f"measure the row gap with these servers, too; {NATSD} unless another is named",
+    )
     options = parser.parse_args()
     table = Table()
-    for name in options.only.split(","):
+    turns: list[tuple[str, Path | None]] = [(name, None) for name in options.only.split(",")]
+    if options.natsd is not None:
+        turns.append(("gap", options.natsd.resolve()))
+    for name, binary in turns:
         with tempfile.TemporaryDirectory(prefix="burrowmq-rows-") as directory:
-            with Scene(Path(directory)) as scene:
+            with Scene(Path(directory), binary) as scene:
                 ROWS[name](scene, options.runs, table)
     print(table.markdown())
     return 1 if table.missed() else 0

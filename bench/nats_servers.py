@@ -126,16 +126,22 @@ class NatsServer:
 
 
 class NatsCluster:
-    """Three servers in `directory`; `sync` is JetStream's sync_interval.
+    """Three servers in `directory`; `sync` is JetStream's sync_interval, `binary` another program than the stock one.
 
     With `way` servers reach each other by the ports that it gives for (from, to, the port of to's own), as numbers
     from 0 on, and in no other way: what they tell each other of where they are leads nowhere.
     """
 
     def __init__(
-        self, directory: Path, *, count: int = 3, sync: str = "always", way: Way | None = None
+        self,
+        directory: Path,
+        *,
+        count: int = 3,
+        sync: str = "always",
+        way: Way | None = None,
+        binary: Path | None = None,
     ) -> None:
-        binary = program()
+        binary = binary or program()
         directory.mkdir(parents=True, exist_ok=True)
         ports = free_ports(2 * count)
         self.servers: list[NatsServer] = []
