@@ -61,6 +61,9 @@ _QUEUES = """
     check_if_node_is_mirror_sync_critical check_if_node_is_quorum_critical delete_member grow help peek
     quorum_status rebalance reclaim_quorum_memory shrink stream_status
 """
+_STREAMS = """
+    add_replica autocomplete delete_replica help stream_status
+"""
 _UPGRADE = """
     await_online_quorum_plus_one await_online_synchronized_mirror drain help post_upgrade revive
 """
@@ -75,6 +78,7 @@ PROGRAMS: dict[str, frozenset[str]] = {
     "rabbitmq-diagnostics": frozenset((_CTL_AND_DIAGNOSTICS + _DIAGNOSTICS).split()),
     "rabbitmq-plugins": frozenset(_PLUGINS.split()),
     "rabbitmq-queues": frozenset(_QUEUES.split()),
+    "rabbitmq-streams": frozenset(_STREAMS.split()),
     "rabbitmq-upgrade": frozenset(_UPGRADE.split()),
 }
 

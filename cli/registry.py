@@ -314,7 +314,7 @@ COMMANDS: dict[str, Command] = {
         for function, names in {
             "needs_stopped_app": "join_cluster reset force_reset rename_cluster_node update_cluster_nodes force_boot"
                                  " change_cluster_node_type",
-            "quorum": "quorum_status stream_status reclaim_quorum_memory add_member delete_member peek",
+            "quorum": "reclaim_quorum_memory peek",
             "not_here": "encode decode consume_event_stream log_tail_stream"
                         " enable_auth_attempt_source_tracking disable_auth_attempt_source_tracking"
                         " list_network_interfaces",
@@ -344,10 +344,23 @@ COMMANDS: dict[str, Command] = {
     "await_online_synchronized_mirror": Command("maintenance", "await_replicas", "",
                                                 "Waits for mirrors: there are none"),
     "post_upgrade": Command("maintenance", "post_upgrade", "", "Runs post-upgrade tasks: there are none"),
-    "grow": Command("maintenance", "resize", "<node> < all | even > [--vhost-pattern <pattern>]"
-                    " [--queue-pattern <pattern>]", "Adds members to all quorum queues: there are none", 2, 2,
-                    ("vhost-pattern", "queue-pattern")),
-    "shrink": Command("maintenance", "resize", "<node>", "Removes members of quorum queues: there are none", 1, 1),
+    "grow": Command("members", "resize", "<node> < all | even > [--vhost-pattern <pattern>]"
+                    " [--queue-pattern <pattern>] [--errors-only]", "Adds a member at a server to all quorum queues"
+                    " that fit", 2, 2, ("vhost-pattern", "queue-pattern", "errors-only")),
+    "shrink": Command("members", "resize", "<node> [--errors-only]",
+                      "Removes the members of quorum queues at a server", 1, 1, ("errors-only",)),
+    "add_member": Command("members", "change", VHOST + "<queue> <node>",
+                          "Adds a member of a quorum queue at a server", 2, 2),
+    "delete_member": Command("members", "change", VHOST + "<queue> <node>",
+                             "Removes the member of a quorum queue at a server", 2, 2),
+    "add_replica": Command("members", "change", VHOST + "<queue> <node>",
+                           "Adds a replica of a stream at a server", 2, 2),
+    "delete_replica": Command("members", "change", VHOST + "<queue> <node>",
+                              "Removes the replica of a stream at a server", 2, 2),
+    "quorum_status": Command("members", "status", VHOST + "<queue>",
+                             "Displays who keeps a quorum queue, and who leads it", 1, 1),
+    "stream_status": Command("members", "status", VHOST + "<queue>",
+                             "Displays who keeps a stream, and who leads it", 1, 1),
     "rebalance": Command("maintenance", "rebalance", "< all | classic | quorum > [--vhost-pattern <pattern>]"
                          " [--queue-pattern <pattern>]", "Shares out who leads quorum queues and streams", 1, 1,
                          ("vhost-pattern", "queue-pattern")),

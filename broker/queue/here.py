@@ -26,6 +26,10 @@ class Here:
         """There is one server."""
         then(None)
 
+    def change_member(self, server: str, then: Callable[[str], None], *, is_kept: bool) -> None:
+        """There is one server."""
+        then("a classic queue is kept by this node alone")
+
     def attach(self, consumer: object, then: Callable[[AmqpError | None], None]) -> None:
         """It can be served."""
         then(None)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from burrowmq.records import NamedTuple
 
+LAST_MEMBER = "the last node cannot be removed"
+"""Why a queue keeps the only server that it has."""
+
 
 class Placement(NamedTuple):
     """As of the last look at it."""

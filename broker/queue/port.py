@@ -180,6 +180,10 @@ class QueuePort(Protocol):
         """Have another of the servers that keep it lead it; `then` is told once `placement` says so, or why not."""
         ...
 
+    def change_member(self, server: str, then: Callable[[str], None], *, is_kept: bool) -> None:
+        """Have one more server keep it, or one fewer; `then` is told "" once each has everything, or why not."""
+        ...
+
     # -- messages -------------------------------------------------------------------------------------------------
 
     def publish(self, messages: list[Message], flags: int, size: int) -> Outcome:

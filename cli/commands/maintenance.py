@@ -1,4 +1,4 @@
-"""rabbitmq-upgrade and rabbitmq-queues: maintenance mode, and work on replicas that a single node has not.
+"""rabbitmq-upgrade and rabbitmq-queues: maintenance mode, and who leads what.
 
 Owns no state; the node knows whether it is in maintenance. Texts and exit codes are those that 3.10.8 has for a node
 that is its whole cluster.
@@ -84,15 +84,4 @@ def rebalance(invocation: Invocation) -> int:
     formatter = invocation.formatter if invocation.is_machine_readable else "pretty_table"
     for line in render.lines(formatter, columns, rows, headers=True):
         invocation.say(line)
-    return OK
-
-
-def resize(invocation: Invocation) -> int:
-    """Grow NODE all | even, shrink NODE: of the quorum queues, none of which is here."""
-    node = invocation.args[0]
-    told = f"Growing all quorum queues on {node}..."
-    if invocation.name == "shrink":
-        told = f"Shrinking quorum queues on {node}..."
-    invocation.banner(told)
-    invocation.say("")
     return OK

@@ -61,13 +61,10 @@ def needs_stopped_app(invocation: Invocation) -> int:
 
 
 def quorum(invocation: Invocation) -> int:
-    """Commands about queues that are not classic. Raises: CliError 69."""
-    kind = "stream" if invocation.name.startswith("stream") else "quorum"
-    what = {
-        "quorum_status": f"Cannot get {kind} status of a classic queue",
-        "stream_status": f"Cannot get {kind} status of a classic queue",
-    }.get(invocation.name, "Operation not supported: there are classic queues only")
-    raise failure(what, UNAVAILABLE)
+    """Commands about what RabbitMQ keeps for quorum queues. Raises: CliError 69."""
+    raise failure(
+        f"Operation not supported: {invocation.name} is for RabbitMQ's own logs", UNAVAILABLE
+    )
 
 
 def sync_queue(invocation: Invocation) -> int:

@@ -66,7 +66,7 @@ async def standings(node: RunningNode) -> list[Standing]:
     """Every queue of this node that the cluster keeps, as it answers now."""
     found: list[Standing] = []
     async for piece in pieces(inspect.each_replicated_queue(node), ASKED_AT_ONCE):
-        reasons = await asyncio.gather(*(_ask(queue) for _, queue in piece))
+        reasons = await asyncio.gather(*(ask(queue) for _, queue in piece))
         found += [
             Standing(vhost.name, queue.name, queue.kind, queue.placement, reason)
             for (vhost, queue), reason in zip(piece, reasons, strict=True)
@@ -75,7 +75,7 @@ async def standings(node: RunningNode) -> list[Standing]:
     return found
 
 
-async def _ask(queue: QueuePort) -> str:
+async def ask(queue: QueuePort) -> str:
     """Why nothing can be learnt; "" when it is learnt."""
     told: asyncio.Future[AmqpError | None] = asyncio.get_running_loop().create_future()
 

@@ -20,6 +20,7 @@ from burrowmq.management.api import (
     imports,
     limits,
     login,
+    members,
     migrations,
     node_page,
     operator,
@@ -42,6 +43,7 @@ from burrowmq.management.api import (
 ROUTES: tuple[Route, ...] = (
     *overview.ROUTES,
     *reset.ROUTES,
+    *members.ROUTES,
     *queues.ROUTES,
     *exchanges.ROUTES,
     *bindings.ROUTES,

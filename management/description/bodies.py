@@ -68,6 +68,15 @@ BODIES: dict[tuple[str, str], Schema] = {
         ackmode=_one_of("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false"),
     ),
     ("POST", "/api/queues/{vhost}/{name}/actions"): _body("action", action=_one_of("sync", "cancel_sync")),
+    ("POST", "/api/queues/quorum/{vhost}/{name}/replicas/add"): _body("node", node=TEXT),
+    ("POST", "/api/queues/quorum/replicas/on/{node}/grow"): _body(
+        "vhost_pattern", "queue_pattern", "strategy", vhost_pattern=TEXT, queue_pattern=TEXT,
+        strategy=_one_of("all", "even"),
+    ),
+    ("POST", "/api/burrowmq/members"): _body(
+        "action", action=_one_of("add", "delete", "grow", "shrink", "status"), kind=_one_of("quorum", "stream"),
+        node=TEXT, vhost=TEXT, name=TEXT, strategy=_one_of("all", "even"), vhost_pattern=TEXT, queue_pattern=TEXT,
+    ),
     ("PUT", "/api/exchanges/{vhost}/{exchange}"): _body(
         type=_one_of("direct", "fanout", "headers", "topic"), durable=FLAG, auto_delete=FLAG, internal=FLAG,
         arguments=OBJECT,

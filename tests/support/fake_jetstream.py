@@ -163,6 +163,10 @@ class FakeJetStream:
         """Who leads it since it was handed over, by the stream's name."""
         self.unmoved: set[str] = set()
         """Streams whose leader does not hear that it is to hand over."""
+        self.members: dict[str, list[str]] = {}
+        """Who keeps it since that was changed, by the stream's name; the first leads it."""
+        self.choices: list[str] = []
+        """Servers of the cluster in the order in which they are given a stream; the last of its own lose it first."""
         self.wall_ms: Callable[[], int] = lambda: 0
         self._out: list[tuple[FakeLink, Delivered]] = []
         self._batches: dict[str, list[tuple[str, bytes]]] = {}
@@ -322,7 +326,12 @@ class FakeJetStream:
                 stream = self.streams.setdefault(name, Stream(json.loads(body)))
                 return {"state": stream.state(), "created": stream.created}
             case ["STREAM", "LEADER", "STEPDOWN", name] if name in self.streams:
-                self.leaders[name] = json.loads(body)["placement"]["preferred"]
+                preferred = json.loads(body)["placement"]["preferred"]
+                self.leaders[name] = preferred
+                if name in self.members:
+                    self.members[name].sort(key=lambda each: each != preferred)
+            case ["STREAM", "PEER", "EVACUATE", name] if name in self.streams:
+                return self._evacuate(name, json.loads(body)["peer"])
             case [_, _, name, *_] if name not in self.streams:
                 return {"error": {"code": 404, "err_code": 10059, "description": "not found"}}
             case [_, "INFO", *_] if self.is_leaderless:
@@ -330,6 +339,7 @@ class FakeJetStream:
                 return {"error": {"code": 503, "err_code": 10008, "description": text}}
             case ["STREAM", "UPDATE", name]:
                 self.streams[name].config = json.loads(body)
+                self._resize(name, self.streams[name].config["num_replicas"])
             case ["CONSUMER", "CREATE", name, _] if self.streams[name].is_retained:
                 config = json.loads(body)["config"]
                 return self.streams[name].retained.make_reader(config, self.streams[name].last)
@@ -360,8 +370,39 @@ class FakeJetStream:
                 del self.streams[name]
         return {"success": True}
 
+    def _members_of(self, name: str) -> list[str]:
+        """Who keeps it, the leader first."""
+        found = self._cluster_of(name)
+        return [found["leader"], *(row["name"] for row in found["replicas"])]
+
+    def _resize(self, name: str, count: int) -> None:
+        members = self._members_of(name)
+        if count != len(members) and self.choices:
+            more = [each for each in self.choices if each not in members]
+            self._keep(name, [*members, *more][:count])
+
+    def _evacuate(self, name: str, leaving: str) -> dict[str, Any]:
+        members = self._members_of(name)
+        others = [each for each in self.choices if each not in members]
+        if not others:
+            text = "peer remap failed"
+            return {"error": {"code": 503, "err_code": 10075, "description": text}}
+        chosen = others[0]
+        self.choices.remove(chosen)  # another time another one
+        self.choices.append(chosen)
+        self._keep(name, [*(each for each in members if each != leaving), chosen])
+        return {"success": True}
+
+    def _keep(self, name: str, members: list[str]) -> None:
+        self.members[name] = members
+        self.leaders.pop(name, None)
+
     def _cluster_of(self, name: str) -> dict[str, Any]:
-        """That of all, unless it was told to have another leader."""
+        """That of all, unless it was told to have another leader, or other members."""
+        if name in self.members:
+            leader, *rest = self.members[name]
+            rows = [{"name": each, "current": True, "active": 0} for each in rest]
+            return {"leader": leader, "replicas": rows}
         leader = self.leaders.get(name)
         if leader is None:
             return self.cluster

@@ -32,7 +32,7 @@ class ServedCluster:
 
     served: Served
     world: FakeJetStream
-    ports: tuple[int, int]
+    ports: tuple[int, ...]
 
     @property
     def link(self) -> FakeLink:
@@ -71,9 +71,9 @@ class ServedCluster:
 
 @contextlib.contextmanager
 def serving_with_cluster(
-    data_dir: Path, monkeypatch: Any, mirrored: str = "classic"
+    data_dir: Path, monkeypatch: Any, *names: str, mirrored: str = "classic"
 ) -> Iterator[ServedCluster]:
-    """Of the two servers in its configuration one answers, n1, and one does not."""
+    """Of the two servers in its configuration one answers, n1, and one does not; all do whose `names` are given."""
     world = FakeJetStream()
     monkeypatch.setattr(front_end_module, "Link", world.link)
 
@@ -84,8 +84,10 @@ def serving_with_cluster(
 
         bench.loop.call_soon(pump)
 
-    with saying_who_it_is("n1") as port:
-        ports = port, free_port()
+    with contextlib.ExitStack() as stack:
+        ports = tuple(stack.enter_context(saying_who_it_is(name)) for name in names or ("n1",))
+        if not names:
+            ports = (*ports, free_port())
         urls = tuple(f"nats://127.0.0.1:{each}" for each in ports)
         cluster = ClusterConfig(urls=urls, mirrored=mirrored)
         with serving(data_dir, fill, cluster=cluster) as served:

@@ -24,6 +24,7 @@ def test_every_command_of_a_program_exists_and_every_command_has_a_program() -> 
         ("rabbitmq-diagnostics", 76 + 7 + 1),
         ("rabbitmq-plugins", 9),
         ("rabbitmq-queues", 13 + 1),
+        ("rabbitmq-streams", 5),
         ("rabbitmq-upgrade", 6),
     ],
 )

@@ -34,8 +34,6 @@ def test_a_drained_node_takes_no_clients_until_it_is_revived(served: Served) -> 
          "Will wait for a synchronised mirror be online for all classic mirrored queues for 5 seconds...\n" + ALONE),
         (("post_upgrade",), "Executing post upgrade tasks...\nRebalancing queue masters...\n\n"),
         (("rebalance", "all", "--formatter", "json"), "[]\n"),
-        (("grow", "x@y", "all"), "Growing all quorum queues on x@y...\n\n"),
-        (("shrink", "x@y"), "Shrinking quorum queues on x@y...\n\n"),
     ],
 )  # fmt: skip
 def test_there_is_nothing_to_do(served: Served, words: tuple[str, ...], out: str) -> None:

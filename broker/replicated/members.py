@@ -1,0 +1,136 @@
+"""One more server keeps a queue's stream, or one fewer: exactly the one that is named.
+
+The servers choose whom a stream is given and whom it loses (`cluster.members`). So their choice is looked at, and as
+long as it is another one, the replica that is not wanted is moved on: of three servers once at most, of five a few
+times. Each time a majority has everything, and clients go on.
+
+Each look decides what is to be done next from what the servers say then, so that an answer that is lost, or an election
+meanwhile, costs a look. State owned: which servers are wanted, and until when. Called by the queues.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from burrowmq.broker.queue.placement import LAST_MEMBER
+from burrowmq.broker.replicated.stream import Asking, Waiting
+from burrowmq.broker.turn.clock import Scheduler
+from burrowmq.cluster import api, members
+from burrowmq.cluster.api import Document, Refusal, Request
+from burrowmq.cluster.members import REPLICAS_MAX, Membership, membership_of
+
+LOOK_S: Final = 0.2
+PATIENCE_S: Final = 50.0
+"""A client waits for a minute; the servers go on with what they have begun."""
+MOVES_MAX: Final = 20
+TIMED_OUT: Final = "the operation timed out and may not have been completed"
+
+
+class MemberChange:
+    """`then` is told once, "" when the queue's members are those that are wanted and each has everything."""
+
+    def __init__(
+        self,
+        stream: str,
+        server: str,
+        asking: Asking,
+        scheduler: Scheduler,
+        then: Waiting,
+        *,
+        is_kept: bool,
+    ) -> None:
+        self._stream = stream
+        self._server = server
+        self._is_kept = is_kept
+        self._asking = asking
+        self._scheduler = scheduler
+        self._then = then
+        self._wanted: frozenset[str] = frozenset()
+        self._until_s = scheduler.monotonic() + PATIENCE_S
+        self._moves_left = MOVES_MAX
+        self._reason = ""
+
+    def begin(self) -> None:
+        """Look who keeps it now, and refuse what cannot be."""
+        self._asking.ask(api.stream_state(self._stream), self._on_found)
+
+    def _on_found(self, found: Document | Refusal) -> None:
+        if isinstance(found, Refusal):
+            self._then(found.text)
+            return
+        now = membership_of(found)
+        if (self._server in now.members) is self._is_kept and now.is_settled:
+            self._then("")
+            return
+        reason = self._objection(now)
+        if reason:
+            self._then(reason)
+            return
+        self._wanted = frozenset(now.members) ^ {self._server}
+        self._go_on(found, now)
+
+    def _objection(self, now: Membership) -> str:
+        away = sorted(set(now.members) - set(now.online))
+        if away:
+            return f"no member is added or removed while one is down: {', '.join(away)}"
+        if not now.leader or now.is_changing or now.replicas != len(now.members):
+            return "its members are being changed already, or nobody leads it"
+        if (self._server in now.members) is self._is_kept:  # which has yet to catch up
+            return "its members do not have all of it yet"
+        if self._is_kept and len(now.members) >= REPLICAS_MAX:
+            return f"it has {REPLICAS_MAX} members, which is the most"
+        if not self._is_kept and len(now.members) == 1:
+            return LAST_MEMBER
+        return ""
+
+    def _look(self) -> None:
+        self._asking.ask(api.stream_state(self._stream), self._on_state)
+
+    def _on_state(self, found: Document | Refusal) -> None:
+        if not isinstance(found, Refusal):
+            self._go_on(found, membership_of(found))
+        elif api.is_for_now(found):  # they elect
+            self._look_later(found.text)
+        else:
+            self._then(found.text)
+
+    def _look_later(self, reason: str = "") -> None:
+        self._reason = reason or self._reason
+        if self._scheduler.monotonic() < self._until_s:
+            self._scheduler.call_later(LOOK_S, self._look)
+        else:
+            self._then(f"{TIMED_OUT}: {self._reason}" if self._reason else TIMED_OUT)
+
+    def _go_on(self, state: Document, now: Membership) -> None:
+        """What is to be done next; nothing while the servers are at it."""
+        present = frozenset(now.members)
+        if not now.is_settled:
+            self._look_later()
+        elif present == self._wanted:
+            self._then("")
+        elif now.replicas != len(self._wanted):
+            self._resize(state, now)
+        elif self._moves_left:
+            self._moves_left -= 1
+            self._do(members.move_away(self._stream, min(present - self._wanted)))
+        else:
+            chosen = ", ".join(now.members)
+            self._then(f"the servers chose others time and again; those that keep it now: {chosen}")
+
+    def _resize(self, state: Document, now: Membership) -> None:
+        """Where there are to be fewer, the leader stays: so it is to be one that is wanted."""
+        if now.leader in self._wanted:
+            self._do(members.resize(state, len(self._wanted)))
+        else:
+            self._do(api.step_down(self._stream, min(self._wanted)))
+
+    def _do(self, request: Request) -> None:
+        def on_answer(found: Document | Refusal) -> None:
+            if not isinstance(found, Refusal):
+                self._look_later()
+            elif members.is_for_now(found):
+                self._look_later(found.text)
+            else:
+                self._then(found.text)
+
+        self._asking.ask(request, on_answer)
