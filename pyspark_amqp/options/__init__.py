@@ -5,7 +5,7 @@ Owns no state; needs neither Spark nor Arrow.
     reading     options by name, with every problem collected before one error tells them all
     connection  which broker, which user (`amqp.*`)
     source      streams, `mode=peek`, `mode=drain`
-    stream_queue  stream queues of RabbitMQ: `startingOffsets`, `mode=replay`
+    stream_queue  stream queues: `startingOffsets`, `mode=replay`
     sink        where rows are published, and how
 
 Names are camelCase as in Spark's own sources. Spark makes them lower case on the way here, so upper and lower case make

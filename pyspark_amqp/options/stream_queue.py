@@ -1,4 +1,4 @@
-"""What a read of stream queues (RabbitMQ's) may say: where it begins, and for `mode=replay` where it ends.
+"""What a read of stream queues may say: where it begins, and for `mode=replay` where it ends.
 
 Owns no state. Called by the data source; objects of this module are pickled to the executors.
 
@@ -44,8 +44,8 @@ class StreamQueueOptions:
     addresses: Addresses
     starting: Mapping[str, Position]
     """The queues, and where each begins."""
-    ending: Mapping[str, int]
-    """Where a replay ends: before this offset, or with what there is."""
+    ending: Mapping[str, Position]
+    """Where a replay ends: before this offset, or before what was written at this time; or with what there is."""
     has_headers_raw: bool = False
     record_limit: int | None = None
     consumer_count: int = 1
@@ -76,17 +76,14 @@ def stream_queue_options(found: OptionReader) -> StreamQueueOptions:
 def replay_options(found: OptionReader) -> StreamQueueOptions:
     """Read the options of `mode=replay`; what is wrong is among the problems."""
     queues = found.names("queue")
-    ending: dict[str, int] = {}
-    for queue, position in _positions(found, ENDING, queues, str(OFFSET_MAX)).items():
-        if isinstance(position, str | Timestamp):
-            found.refuse(ENDING, str(position), "no offset: a replay ends before one")
-        else:
-            ending[queue] = position
+    ending = _positions(found, ENDING, queues, str(OFFSET_MAX))
+    for word in {position for position in ending.values() if isinstance(position, str)}:
+        found.refuse(ENDING, word, "no offset and no time: a replay ends before one")
     return _made(found, None, ending)
 
 
 def _made(
-    found: OptionReader, record_limit: int | None, ending: Mapping[str, int]
+    found: OptionReader, record_limit: int | None, ending: Mapping[str, Position]
 ) -> StreamQueueOptions:
     queues = found.names("queue")
     if not queues and not found.text("queue"):

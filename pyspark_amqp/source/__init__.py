@@ -8,4 +8,11 @@ Owns no state. Called by the data source (datasource.py).
     tasks     a piece's rows, on an executor
     stream    Spark's stream reader
     batch     Spark's batch readers: peek and drain
+
+and for stream queues, of which nothing is taken:
+
+    ranges        which offsets a batch has
+    tail          where streams end
+    retention     gaps between offsets, and losses
+    stream_queue  Spark's readers of streams and replays
 """

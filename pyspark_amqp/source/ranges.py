@@ -13,7 +13,7 @@ version is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
@@ -71,6 +71,16 @@ class Ranges:
         if not any(counts.values()) and starts.keys() == self.ends.keys():
             return self
         return Ranges(starts, {queue: at + counts[queue] for queue, at in starts.items()})
+
+    def reaching(self, reach: Callable[[str, int, int], int]) -> Ranges:
+        """Return this batch with ends that hold as many messages as it has offsets: `reach(stream, start, count)`."""
+        ends = {
+            queue: reach(queue, start, self.ends[queue] - start)
+            if self.ends[queue] > start
+            else start
+            for queue, start in self.starts.items()
+        }
+        return Ranges(self.starts, ends)
 
     def pieces(self, consumer_count: int) -> list[Range]:
         """Return what the batch's tasks read: each stream in so many parts, in order."""

@@ -1,4 +1,4 @@
-"""Stream queues of RabbitMQ for Spark: ranges of offsets, read as often as Spark likes; no spool, nothing is taken.
+"""Stream queues for Spark: ranges of offsets, read as often as Spark likes; no spool, nothing is taken.
 
 State: in the process that Spark runs for a query, the first offset and where the streams end. Copies that were pickled
 for executors have options and columns only.
@@ -34,18 +34,18 @@ from pyspark_amqp.options import StreamQueueOptions, read_stream_queue_options
 from pyspark_amqp.options.connection import may_rotate
 from pyspark_amqp.source.patience import persist
 from pyspark_amqp.source.ranges import Range, Ranges
-from pyspark_amqp.source.tail import Tail, asked
+from pyspark_amqp.source.retention import OffsetsGone, Retention, first_now
+from pyspark_amqp.source.tail import Tail
 from pyspark_amqp.wire import Connection, Deliveries, StepTimeout, WireError, connect
-from pyspark_amqp.wire.stream_queue import FIRST, StreamConsumer, offset_at, offset_of
+from pyspark_amqp.wire.stream_queue import StreamConsumer, offset_of
 
 _LOG: Final = logging.getLogger("pyspark_amqp")
 CHUNK_BYTES: Final = 16 << 20
+# For a fuller record batch. It is also what the last one of a range waits, where offsets have gaps: a range that ends
+# where the stream does has fewer messages than offsets, and none comes after them.
+_LINGER_S: Final = 0.05
 
 Json = dict[str, Any]
-
-
-class OffsetsGone(Exception):
-    """A stream does not have the messages any more that a batch names."""
 
 
 class RangePartition(InputPartition):
@@ -100,7 +100,13 @@ class StreamQueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = {queue: min(end, self._stop_at.get(queue, 0)) for queue, end in ends.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         named = {queue: end for queue, end in ends.items() if queue in starting}
-        return at.following(begins, named, most).to_json()
+        batch = at.following(begins, named, most)
+        if batch is at or most is None:
+            return batch.to_json()
+        tail = self._tail()
+        return batch.reaching(
+            lambda q, start, count: tail.reach(q, start, count, named[q])
+        ).to_json()
 
     def reportLatestOffset(self) -> Json | None:
         """Return where the streams ended when they were asked last: Spark shows it as progress."""
@@ -137,7 +143,7 @@ class StreamQueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _tail(self) -> Tail:
         if self._tail_once is None:
             options = self._checked()
-            self._tail_once = Tail(options.addresses, options.starting, options.retry_timeout_s)
+            self._tail_once = Tail(options)
         return self._tail_once
 
 
@@ -151,10 +157,12 @@ class ReplayReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges between the two offsets of each stream."""
         options = self._options
-        tail = Tail(options.addresses, options.starting, options.retry_timeout_s)
+        tail = Tail(options)
         try:
             begins = tail.begins(options.starting)
-            ends = {queue: min(end, options.ending[queue]) for queue, end in tail.ends().items()}
+            ends = tail.ends()
+            wanted = tail.begins(options.ending)
+            ends = {queue: min(end, wanted.get(queue, end)) for queue, end in ends.items()}
         finally:
             tail.close()
         return _partitions(Ranges().following(begins, ends, None), options)
@@ -189,6 +197,9 @@ class RangeReader:
     def __init__(self, options: StreamQueueOptions, range_: Range) -> None:
         self._options = options
         self._queue, self._at, self._end = range_
+        self._retention = Retention(
+            range_, lambda: first_now(options, range_.queue), fails=options.fails_on_data_loss
+        )
         self._connection: Connection | None = None
         self._consumer: StreamConsumer | None = None
 
@@ -198,14 +209,19 @@ class RangeReader:
             return None
         options = self._options
         rotates = may_rotate(options.addresses)
-        chunk = persist(self._read, options.retry_timeout_s, may_rotate=rotates)
+        try:
+            chunk = persist(self._read, options.retry_timeout_s, may_rotate=rotates)
+        except StepTimeout:
+            if not self._retention.has_ended(self._at):
+                raise
+            return None
         offsets = [_number(block) for block in chunk.properties]
-        if offsets[0] > self._at:
-            self._look_for_a_gap(offsets[0])
         first = sum(offset < self._at for offset in offsets)
         past = sum(offset < self._end for offset in offsets)
-        self._at = offsets[-1] + 1
-        return chunk.between(first, past)
+        if first < len(offsets):
+            self._retention.note(self._at, offsets[first:])
+            self._at = offsets[-1] + 1
+        return chunk.between(first, max(first, past))
 
     def close(self) -> None:
         """Close the connection."""
@@ -217,7 +233,10 @@ class RangeReader:
         """Return some messages. Raises: WireError, after which the next call connects again."""
         try:
             chunk = self._open().read(
-                BATCH_ROWS, idle_timeout_s=self._options.idle_timeout_s, size_limit=CHUNK_BYTES
+                min(BATCH_ROWS, self._end - self._at),
+                idle_timeout_s=self._options.idle_timeout_s,
+                size_limit=CHUNK_BYTES,
+                linger_s=_LINGER_S,
             )
         except WireError:
             self.close()
@@ -236,19 +255,6 @@ class RangeReader:
             self._connection = connect([address.named(name) for address in options.addresses])
             self._consumer = StreamConsumer(self._connection, self._queue, self._at, options.window)
         return self._consumer
-
-    def _look_for_a_gap(self, found: int) -> None:
-        """Between two messages there may be offsets without one; before the first message there are lost ones."""
-        queue = self._queue
-        first = asked(self._options.addresses, queue, lambda c, q: offset_at(c, q, FIRST))
-        if first is None or first <= self._at:
-            return
-        told = f"stream '{queue}': offsets {self._at} to {min(found, self._end) - 1} are gone; its first is {first} now"
-        if self._options.fails_on_data_loss:
-            raise OffsetsGone(
-                f"{told}. Its retention is shorter than the query's pauses; failOnDataLoss=false goes on without them"
-            )
-        _LOG.warning("%s", told)
 
 
 def _number(block: bytes) -> int:

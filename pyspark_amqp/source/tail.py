@@ -1,27 +1,32 @@
 """Where streams end: asked of the broker once, and again when something has come.
 
-State: a Tail owns a connection for each stream, on which it waits at the end for a next message. Lives on the driver
-for one run of a query. Spark asks a hundred times a second while nothing comes: then nothing is sent.
+State: a Tail owns a connection for each stream, on which it waits at the end for a next message, and another one for
+each whose beginning is not known yet. Lives on the driver for one run of a query. Spark asks a hundred times a second
+while nothing comes: then nothing is sent.
 
 Invariants: an end never goes back; nothing that is read here is a row of anybody; a queue that is no stream is refused
-by name.
+by name; of a stream that has nothing, `next` and `last` begin with the first message that comes after they were asked
+for, however late the answer is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from pyspark_amqp.options import StreamQueueOptions
 from pyspark_amqp.options.connection import Addresses, may_rotate
 from pyspark_amqp.source.patience import persist
-from pyspark_amqp.wire import Connection, WireError, connect
+from pyspark_amqp.wire import Connection, WireError, connect, queue_state
 from pyspark_amqp.wire.stream_queue import (
     FIRST,
     NEXT,
     Position,
     StreamConsumer,
+    counted_to,
     end_offset,
     offset_at,
+    offset_of,
 )
 from pyspark_amqp.wire.table import Timestamp
 
@@ -29,15 +34,23 @@ T = TypeVar("T")
 
 
 class _Watch:
-    """Waits at one stream's end for a message."""
+    """Waits at one position of a stream for a message."""
 
-    def __init__(self, addresses: Addresses, queue: str, end: int | None) -> None:
+    def __init__(self, addresses: Addresses, queue: str, position: Position) -> None:
         self._connection = connect(addresses)
-        self._consumer = StreamConsumer(self._connection, queue, FIRST if end is None else end, 2)
+        self._found: int | None = None
+        try:
+            self._consumer = StreamConsumer(self._connection, queue, position, 2)
+        except BaseException:
+            self._connection.close()
+            raise
 
-    def has_more(self) -> bool:
-        """Whether a message has come. Raises: WireError, where the connection broke."""
-        return len(self._consumer.read(1, idle_timeout_s=0.0)) > 0
+    def found(self) -> int | None:
+        """Return the first message's offset, None until it has come. Raises: WireError, where the connection broke."""
+        if self._found is None:
+            came = self._consumer.read(1, idle_timeout_s=0.0)
+            self._found = offset_of(came.properties[0]) if len(came) else None
+        return self._found
 
     def close(self) -> None:
         self._connection.close()
@@ -46,12 +59,14 @@ class _Watch:
 class Tail:
     """The ends of a query's streams."""
 
-    def __init__(self, addresses: Addresses, queues: Iterable[str], retry_timeout_s: float) -> None:
-        self._addresses = addresses
-        self._queues = tuple(queues)
-        self._retry_timeout_s = retry_timeout_s
+    def __init__(self, options: StreamQueueOptions) -> None:
+        self._addresses = options.addresses
+        self._queues = tuple(options.starting)
+        self._idle_s = options.idle_timeout_s
+        self._retry_timeout_s = options.retry_timeout_s
         self._ends: dict[str, int | None] = {}
         self._watches: dict[str, _Watch] = {}
+        self._pins: dict[str, _Watch] = {}
 
     def ends(self) -> dict[str, int]:
         """Return the offset after each stream's last message; without streams that have none. Raises: WireError."""
@@ -61,11 +76,25 @@ class Tail:
         """Return the offset at each of these positions; without streams that have no message. Raises: WireError."""
         return self._patiently(lambda: self._begin_all(positions))
 
+    def reach(self, queue: str, at: int, count: int, end: int) -> int:
+        """Return where so many messages from `at` on end, not beyond `end`. Raises: WireError.
+
+        That is `count` offsets farther, unless the stream says that it has fewer messages than offsets: then they are
+        counted, which takes as long as a task needs to receive them.
+        """
+        if at + count >= end:
+            return end
+        if not self._patiently(lambda: self._has_gaps(queue, end)):
+            return at + count
+        counted = self._patiently(lambda: self._counted_to(queue, at, count))
+        return min(counted, end)
+
     def close(self) -> None:
         """Close all connections."""
-        for watch in self._watches.values():
-            watch.close()
-        self._watches.clear()
+        for watches in (self._watches, self._pins):
+            for watch in watches.values():
+                watch.close()
+            watches.clear()
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         rotates = may_rotate(self._addresses)
@@ -85,7 +114,7 @@ class Tail:
         if watch is None:
             return False
         try:
-            if not watch.has_more():
+            if watch.found() is None:
                 return True
         except WireError:  # it broke since it was asked last
             pass
@@ -94,7 +123,8 @@ class Tail:
         return False
 
     def _watch(self, queue: str) -> None:
-        self._watches[queue] = _Watch(self._addresses, queue, self._ends.get(queue))
+        end = self._ends.get(queue)
+        self._watches[queue] = _Watch(self._addresses, queue, FIRST if end is None else end)
 
     def _begin_all(self, positions: Mapping[str, Position]) -> dict[str, int]:
         found = {}
@@ -102,16 +132,54 @@ class Tail:
             begin = self._begin(queue, position)
             if begin is not None:
                 found[queue] = begin
+                self._unpin(queue)
         return found
 
     def _begin(self, queue: str, position: Position) -> int | None:
         if isinstance(position, int) and not isinstance(position, Timestamp):
             return position
+        if position == FIRST:
+            return asked(self._addresses, queue, lambda c, q: offset_at(c, q, FIRST))
+        # Before anything is asked: what comes while a stream without messages does not answer is new, too.
+        came = self._came_since(queue)
         found = None
         if position != NEXT:
             found = asked(self._addresses, queue, lambda c, q: offset_at(c, q, position))
-        # A time that has not come yet begins where the stream ends, as RabbitMQ has it.
-        return asked(self._addresses, queue, end_offset) if found is None else found
+        elif came is not None:
+            return came
+        if found is None:
+            # A time that has not come yet begins where the stream ends, as RabbitMQ has it.
+            found = asked(self._addresses, queue, end_offset)
+            came = self._came_since(queue)
+        return min((each for each in (found, came) if each is not None), default=None)
+
+    def _came_since(self, queue: str) -> int | None:
+        """Return the offset of the first message since this was asked first, None while there is none."""
+        pin = self._pins.get(queue)
+        if pin is None:
+            pin = self._pins[queue] = _Watch(self._addresses, queue, NEXT)
+        try:
+            return pin.found()
+        except WireError:
+            self._unpin(queue)
+            raise
+
+    def _unpin(self, queue: str) -> None:
+        pin = self._pins.pop(queue, None)
+        if pin is not None:
+            pin.close()
+
+    def _counted_to(self, queue: str, at: int, count: int) -> int:
+        with connect(self._addresses) as connection:
+            return counted_to(connection, queue, at, count, self._idle_s)
+
+    def _has_gaps(self, queue: str, end: int) -> bool:
+        """Whether the stream says that it has fewer messages than offsets; RabbitMQ 3.10 says none of any stream."""
+        count = asked(self._addresses, queue, lambda c, q: queue_state(c, q).ready_count)
+        if not count:
+            return False
+        first = asked(self._addresses, queue, lambda c, q: offset_at(c, q, FIRST))
+        return first is not None and count < end - first
 
 
 def asked(

@@ -67,11 +67,20 @@ class Consumer:
         sent = b"\x00\x00" + f.shortstr(queue) + _TAG + b"\x00" + encode_table(arguments or {})
         connection.call(f.BASIC_CONSUME, sent, f.BASIC_CONSUME_OK, queue)
 
-    def read(self, count: int, *, idle_timeout_s: float, size_limit: int = SIZE_MAX) -> Deliveries:
+    def read(
+        self,
+        count: int,
+        *,
+        idle_timeout_s: float,
+        size_limit: int = SIZE_MAX,
+        linger_s: float | None = None,
+    ) -> Deliveries:
         """Return up to `count` messages: fewer when none came for `idle_timeout_s` or it is cancelled.
 
-        Stops after the message that takes bodies and properties to `size_limit`. Call it with no more
-        than the prefetch allows. Raises: ConnectionLost, ChannelClosed, ConnectionClosed.
+        Once there is one, `linger_s` is how long the next may take. Stops after the message that takes bodies and
+        properties to `size_limit`. Call it with no more than the prefetch allows.
+
+        Raises: ConnectionLost, ChannelClosed, ConnectionClosed.
         """
         step = f"consuming '{self.queue}'"
         found = Deliveries(self.queue)
@@ -85,7 +94,8 @@ class Consumer:
                 )
             if len(found) == before and not self._take_frame(found, deadline, step):
                 break
-            deadline = time.monotonic() + idle_timeout_s
+            pause_s = idle_timeout_s if linger_s is None or not len(found) else linger_s
+            deadline = time.monotonic() + pause_s
         return found
 
     def settle(self, deliveries: Deliveries) -> None:

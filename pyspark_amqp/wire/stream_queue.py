@@ -1,14 +1,15 @@
-"""Stream queues of RabbitMQ, by AMQP 0-9-1: read from an offset on, as often as one likes; nothing is taken.
+"""Stream queues, by AMQP 0-9-1: read from an offset on, as often as one likes; nothing is taken.
 
 State: a StreamConsumer owns what a Consumer does. Called by the source, on connections of their own.
 
-Each message has a number, its offset, which RabbitMQ adds to its headers. `basic.consume` says where to begin:
+Each message has a number, its offset, which the broker adds to its headers. `basic.consume` says where to begin:
 
     first, last, next   the oldest message; the first of the last chunk that was written; what comes from now on
     a number            that offset, or the oldest if it has gone
     a Timestamp         the first chunk that was written then or later (a chunk holds up to some thousand messages)
 
-Offsets go up, and have gaps where the stream keeps other things than messages. Acknowledging only lets more come.
+Offsets go up, and have gaps: where RabbitMQ's keeps other things than messages, and between BurrowMQ's chunks.
+Acknowledging only lets more come.
 
 Invariant: what `end_offset` says is not more than what can be read. Source: RabbitMQ's "Streams", probed with 3.10.8.
 """
@@ -21,7 +22,13 @@ from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire.connection import Connection
 from pyspark_amqp.wire.consumer import PREFETCH_MAX, SIZE_MAX, Consumer, ack
 from pyspark_amqp.wire.deliveries import Deliveries
-from pyspark_amqp.wire.errors import ChannelClosed, ConnectionClosed, NotReady, UnsuitableQueue
+from pyspark_amqp.wire.errors import (
+    ChannelClosed,
+    ConnectionClosed,
+    ConnectionLost,
+    NotReady,
+    UnsuitableQueue,
+)
 from pyspark_amqp.wire.properties import BadProperties, decode
 from pyspark_amqp.wire.table import BadTable, Timestamp
 
@@ -67,22 +74,34 @@ class StreamConsumer:
                 raise
             raise NotReady(connection.place, f"reading '{queue}'", str(error)) from error
 
-    def read(self, count: int, *, idle_timeout_s: float, size_limit: int = SIZE_MAX) -> Deliveries:
+    def read(
+        self,
+        count: int,
+        *,
+        idle_timeout_s: float,
+        size_limit: int = SIZE_MAX,
+        linger_s: float | None = None,
+    ) -> Deliveries:
         """Return up to `count` messages, fewer when none came for so long; as many more may come then.
 
-        Raises: UnsuitableQueue, and nothing is acknowledged, for messages that a broker without streams sent.
+        Raises: UnsuitableQueue, and nothing is acknowledged, for messages that a broker without streams sent;
+        ConnectionLost, where the stream was deleted.
         """
         found = self._consumer.read(
             min(count, max(1, self._window // 2)),
             idle_timeout_s=idle_timeout_s,
             size_limit=size_limit,
+            linger_s=linger_s,
         )
+        step = f"reading '{found.queue}'"
         if len(found):
             if offset_of(found.properties[0]) is None:
                 self._connection.close()
-                step = f"reading '{found.queue}'"
                 raise UnsuitableQueue(self._connection.place, step, "its messages have no offsets")
             ack(self._connection, found.last_tag)
+        elif self._consumer.is_cancelled:
+            self._connection.close()
+            raise ConnectionLost(self._connection.place, step, "the broker ended it")
         return found
 
     def read_what_is_there(self, count: int, wait_s: float) -> Deliveries:
@@ -135,3 +154,20 @@ def end_offset(connection: Connection, queue: str) -> int | None:
         last = offset_of(found.properties[-1])
         found = consumer.read_what_is_there(PREFETCH_MAX, 0.0)
     return None if last is None else last + 1
+
+
+def counted_to(connection: Connection, queue: str, at: int, count: int, idle_s: float) -> int:
+    """Return the offset after so many messages from `at` on, after fewer where none comes for so long.
+
+    At least `at` and one for each message. As `offset_at` for the connection.
+    """
+    consumer = StreamConsumer(connection, queue, at, window=min(PREFETCH_MAX, 2 * count))
+    end, left = at, count
+    while left:
+        found = consumer.read(left, idle_timeout_s=idle_s)
+        if not len(found):
+            return max(end, at + count)
+        offsets = [offset_of(block) for block in found.properties]
+        left -= sum(each is not None and each >= at for each in offsets)
+        end = (offsets[-1] or 0) + 1
+    return end

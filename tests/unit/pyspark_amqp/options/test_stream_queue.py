@@ -80,5 +80,8 @@ def test_a_replay_has_an_end() -> None:
     assert isinstance(found, StreamQueueOptions)
     assert found.starting == {"a": "first", "b": "first"}
     assert found.ending == {"a": 5, "b": 7}
-    with pytest.raises(BadOptions, match="a replay ends before one"):
+    found = read_batch_options({**QUEUE, "mode": "replay", "endingOffsets": "1970-01-02"})
+    assert isinstance(found, StreamQueueOptions)
+    assert found.ending == {"a": Timestamp(86400), "b": Timestamp(86400)}
+    with pytest.raises(BadOptions, match="'last' is no offset and no time: a replay ends before"):
         read_batch_options({**QUEUE, "mode": "replay", "endingOffsets": "last"})

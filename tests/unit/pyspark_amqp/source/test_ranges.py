@@ -57,3 +57,15 @@ def test_a_range_is_cut_into_parts_in_order() -> None:
         Range("b", 7, 8),
         Range("b", 8, 9),
     ]
+
+
+def test_a_batch_reaches_as_far_as_its_messages_do() -> None:
+    batch = Ranges({"a": 0, "b": 7}, {"a": 10, "b": 7})
+    asked: list[tuple[str, int, int]] = []
+
+    def reach(queue: str, start: int, count: int) -> int:
+        asked.append((queue, start, count))
+        return 4096 * 3
+
+    assert batch.reaching(reach) == Ranges({"a": 0, "b": 7}, {"a": 4096 * 3, "b": 7})
+    assert asked == [("a", 0, 10)]

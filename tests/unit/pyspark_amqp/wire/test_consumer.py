@@ -101,6 +101,17 @@ def test_an_idle_queue_ends_the_read(broker_url: str, queue: str) -> None:
         consumer.settle(found)
 
 
+def test_after_the_first_message_it_may_wait_less(broker_url: str, queue: str) -> None:
+    publish(broker_url, queue, [b"a", b"b"])
+    await_ready(broker_url, queue, 2)
+    with connect(broker_url) as connection:
+        consumer = Consumer(connection, queue, 10)
+        began = time.monotonic()
+        found = consumer.read(10, idle_timeout_s=60.0, linger_s=0.5)
+        assert found.bodies == [b"a", b"b"]
+        assert time.monotonic() - began < 30
+
+
 def test_the_size_limit_ends_the_read(broker_url: str, queue: str) -> None:
     publish(broker_url, queue, [b"x" * 1000] * 20)
     with connect(broker_url) as connection:
