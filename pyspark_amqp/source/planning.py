@@ -198,12 +198,15 @@ class Counts:
             count = self._ask(queue)
             if count is not None:
                 found[queue] = count
-        self._refuse_streams([queue for queue, count in found.items() if not count])
+        self._refuse_streams(found)
         return found
 
-    def _refuse_streams(self, empty: list[str]) -> None:
-        """A stream says for ever that nothing is ready. Each queue is looked at once, some at a time."""
-        unknown = [queue for queue in empty if queue not in self._checked]
+    def _refuse_streams(self, found: Iterable[str]) -> None:
+        """Of a stream nothing is taken, for ever: RabbitMQ says that it has nothing ready, BurrowMQ what it keeps.
+
+        Each queue is looked at once, some at a time.
+        """
+        unknown = [queue for queue in found if queue not in self._checked]
         for queue in unknown[:_CHECKED_AT_ONCE]:
             self._checked.add(queue)
             with connect(self._addresses) as connection:
