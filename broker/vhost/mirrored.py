@@ -56,25 +56,35 @@ def as_policies_say(
     `is_typed` says whether who declares it has named its type; `is_wanted` that quorum queues are wanted, whatever was
     named and configured. One that a quorum queue cannot be stays classic, with a warning, unless it is refused anyway.
     """
+    found, reason = _decided(vhost, declaration, is_typed=is_typed, is_wanted=is_wanted)
+    if reason and vhost.observer is not None:
+        vhost.observer.queue_not_mirrored(vhost.name, declaration.name, reason)
+    return found
+
+
+def foreseen(vhost: Vhost, declaration: QueueDeclaration, *, is_typed: bool) -> QueueDeclaration:
+    """The same for who only wants to know; nobody is told."""
+    return _decided(vhost, declaration, is_typed=is_typed, is_wanted=False)[0]
+
+
+def _decided(
+    vhost: Vhost, declaration: QueueDeclaration, *, is_typed: bool, is_wanted: bool
+) -> tuple[QueueDeclaration, str]:
+    """The queue as it is to be made, and why it is not what policies say; "" when nobody need know."""
     if not (is_wanted or vhost.options.is_mirrored_quorum) or not _may_be(vhost, declaration):
-        return declaration
+        return declaration, ""
     arguments = declaration.arguments
     made = replace(
         declaration, arguments=quorum_arguments(arguments), former_arguments=dict(arguments)
     )
     if is_typed and not is_wanted:
-        reason = "its declaration has x-queue-type: classic"
-    else:
-        try:
-            queue_settings.validate(arguments, declaration.name, vhost.name)
-        except PreconditionFailed:
-            return declaration  # the client is told so
-        reason = _obstacle(vhost, made)
-        if not reason:
-            return made
-    if vhost.observer is not None:
-        vhost.observer.queue_not_mirrored(vhost.name, declaration.name, reason)
-    return declaration
+        return declaration, "its declaration has x-queue-type: classic"
+    try:
+        queue_settings.validate(arguments, declaration.name, vhost.name)
+    except PreconditionFailed:
+        return declaration, ""  # the client is told so
+    reason = _obstacle(vhost, made)
+    return (declaration, reason) if reason else (made, "")
 
 
 def _obstacle(vhost: Vhost, made: QueueDeclaration) -> str:

@@ -62,7 +62,11 @@ def declare_queue(
     is_new = name not in owner.queues
     if name.startswith("amq."):  # of a queue, even where it is there
         raise ApiError(401, "not_authorised", "Access refused.")
-    owner.declare_queue(_queue(owner, name, durable, auto_delete, arguments))
+    declaration = _queue(owner, name, durable, auto_delete, arguments)
+    if is_new:
+        is_typed = "x-queue-type" in arguments
+        declaration = mirrored.as_policies_say(owner, declaration, is_typed=is_typed)
+    owner.declare_queue(declaration)
     staged(node)
     return is_new
 
@@ -70,7 +74,7 @@ def declare_queue(
 def _queue(
     owner: Vhost, name: str, durable: bool, auto_delete: bool, arguments: dict[str, Any]
 ) -> QueueDeclaration:
-    declaration = QueueDeclaration(
+    return QueueDeclaration(
         name=name,
         durable=durable,
         auto_delete=auto_delete,
@@ -80,9 +84,6 @@ def _queue(
             is_replicable=durable and not auto_delete,
         ),
     )
-    if name in owner.queues:
-        return declaration
-    return mirrored.as_policies_say(owner, declaration, is_typed="x-queue-type" in arguments)
 
 
 async def agree_on_queue(
@@ -95,7 +96,11 @@ async def agree_on_queue(
 ) -> bool:
     """Before it is declared: whether all front-ends have it new. Raises: AmqpError, ApiError 503."""
     owner = node.vhosts[vhost]
-    declaration = _queue(owner, name, durable, auto_delete, arguments)
+    declaration = mirrored.foreseen(
+        owner,
+        _queue(owner, name, durable, auto_delete, arguments),
+        is_typed="x-queue-type" in arguments,
+    )
     if (
         name in owner.queues
         or name.startswith("amq.")

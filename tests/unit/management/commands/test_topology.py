@@ -146,6 +146,11 @@ def test_a_queue_that_policies_mirror_is_a_quorum_queue_over_http_too(
         for asked, status in (({}, 201), ({}, 204), ({"x-queue-type": "classic"}, 204)):
             body = {"durable": True, "arguments": asked}
             assert served.api("PUT", "/api/queues/%2F/q", body).status == status
+        body = {"durable": True, "arguments": {"x-max-priority": 5}}
+        assert served.api("PUT", "/api/queues/%2F/q2", body).status == 201
+        assert served.get("/api/queues/%2F/q2")["type"] == "classic"
+        ((_, name, reason),) = served.bench.observer.named("queue_not_mirrored")
+        assert (name, "x-max-priority" in reason) == ("q2", True)
         row = served.get("/api/queues/%2F/q")
         assert (row["type"], row["policy"]) == ("quorum", "ha")
         assert row["effective_policy_definition"]["message-ttl"] == 9_000
@@ -156,4 +161,4 @@ def test_a_queue_that_policies_mirror_is_a_quorum_queue_over_http_too(
         preview = served.api(
             "POST", "/api/burrowmq/pages/policy-preview/%2F", {**policy, "name": "ha"}
         )
-        assert preview.body["matched"] == 1
+        assert preview.body["matched"] == 2
