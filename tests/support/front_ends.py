@@ -32,9 +32,11 @@ class Nodes:
         self._connections: list[pika.BlockingConnection] = []
         self.processes: list[BrokerProcess] = []
 
-    def start(self, name: str = "one") -> BrokerProcess:
+    def start(self, name: str = "one", **settings: str) -> BrokerProcess:
+        """One more; `settings` are keys of `cluster.` beside the servers' addresses."""
         urls = ",".join(server.url for server in self.cluster.servers)
-        process = BrokerProcess(self._directory / name, settings={"cluster.urls": urls})
+        given = {f"cluster.{key}": value for key, value in {"urls": urls, **settings}.items()}
+        process = BrokerProcess(self._directory / name, settings=given)
         self.processes.append(process)
         process.start()
         return process
