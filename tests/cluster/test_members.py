@@ -68,6 +68,7 @@ class Load:
         self._url = process.url
         self._name = name
         self._is_over = threading.Event()
+        self._is_all_confirmed = threading.Event()  # only then is what is confirmed compared
         self._threads = [
             threading.Thread(target=self._guarded, args=(each,))
             for each in (self._publish, self._consume)
@@ -89,6 +90,7 @@ class Load:
             channel.basic_publish("", self._name, b"%d" % number, PERSISTENT)
             self.confirmed.append(number)
             number += 1
+        self._is_all_confirmed.set()
 
     def _consume(self, channel: Any) -> None:
         until = float("inf")
@@ -98,7 +100,7 @@ class Load:
                 channel.basic_ack(method.delivery_tag)
             if self._is_over.is_set() and until == float("inf"):
                 until = time.monotonic() + patient(30)
-            is_all = self._is_over.is_set() and set(self.taken) >= set(self.confirmed)
+            is_all = self._is_all_confirmed.is_set() and set(self.taken) >= set(self.confirmed)
             if is_all or time.monotonic() > until:
                 break
 
