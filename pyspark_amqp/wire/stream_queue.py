@@ -39,7 +39,11 @@ _MARK: Final = bytes((len(_HEADER),)) + _HEADER.encode() + b"l"
 # How long a stream may take to send its first message, when it has one.
 _FIRST_WAIT_S: Final = 1.0
 # Where another node has it, and for some seconds after a start.
-_NOT_READY: Final = ("does not have a replica on the local node", "is down or inaccessible")
+_NOT_READY: Final = (
+    "does not have a replica on the local node",
+    "is down or inaccessible",
+    "is inaccessible: ",
+)
 # In the first second after a start: the stream's own processes are not there yet.
 _INTERNAL_ERROR: Final = 541
 _NO_ARGUMENT: Final = f"invalid arg '{_HEADER}'"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 import pytest
 
 from pyspark_amqp.wire import (
+    ChannelClosed,
     ConnectionClosed,
     NotReady,
     Publisher,
@@ -40,14 +42,14 @@ def test_octets_that_look_like_one_are_none() -> None:
     assert offset_of(b"\x20\x00" + MARK.encode() * 2) is None
 
 
-def test_an_internal_error_after_a_start_is_not_ready() -> None:
-    """RabbitMQ 3.10.8 says so while the stream's own processes are not there yet; another one is told as it is."""
+def _refusing(consume: bytes) -> Callable[[socket.socket], None]:
+    """A broker that answers basic.consume so."""
 
     def serve(accepted: socket.socket) -> None:
         greet(accepted)
         for ids, reply in (
             (f.BASIC_QOS, f.method(f.BASIC_QOS_OK, b"")),
-            (f.BASIC_CONSUME, close_octets(f.CONNECTION_CLOSE, code, "INTERNAL_ERROR", 0)),
+            (f.BASIC_CONSUME, consume),
         ):
             octets = b""
             while f.METHOD_IDS.pack(*ids) not in octets:
@@ -55,12 +57,35 @@ def test_an_internal_error_after_a_start_is_not_ready() -> None:
             accepted.sendall(reply)
         accepted.recv(65536)
 
+    return serve
+
+
+def test_an_internal_error_after_a_start_is_not_ready() -> None:
+    """RabbitMQ 3.10.8 says so while the stream's own processes are not there yet; another one is told as it is."""
     for code, kind in ((541, NotReady), (540, ConnectionClosed)):
+        answer = close_octets(f.CONNECTION_CLOSE, code, "INTERNAL_ERROR", 0)
         with (
-            peer(serve) as address,
+            peer(_refusing(answer)) as address,
             connect(address) as connection,
             pytest.raises(kind, match=str(code)),
         ):
+            StreamConsumer(connection, "s", "first")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("NOT_FOUND - queue 's' in vhost '/' is inaccessible: no answer for 5 s", NotReady),
+        ("NOT_FOUND - queue 's' in vhost '/' process is down or inaccessible", NotReady),
+        ("NOT_FOUND - no queue 's' in vhost '/'", ChannelClosed),
+    ],
+)
+def test_a_stream_whose_servers_do_not_answer_is_not_ready(
+    text: str, kind: type[Exception]
+) -> None:
+    answer = close_octets(f.CHANNEL_CLOSE, 404, text, 1)
+    with peer(_refusing(answer)) as address, connect(address) as connection:
+        with pytest.raises(kind, match=r"inaccessible|no queue"):
             StreamConsumer(connection, "s", "first")
 
 
