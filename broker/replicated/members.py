@@ -5,7 +5,7 @@ long as it is another one, the replica that is not wanted is moved on: of three 
 times. Each time a majority has everything, and clients go on.
 
 Each look decides what is to be done next from what the servers say then, so that an answer that is lost, or an election
-meanwhile, costs a look. State owned: which servers are wanted, and until when. Called by the queues.
+meanwhile, costs a look. State owned: which servers are wanted, and until when. Called by the queues (`change_member`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from burrowmq.broker.queue.placement import LAST_MEMBER
-from burrowmq.broker.replicated.stream import Asking, Waiting
+from burrowmq.broker.replicated.stream import Asking, QueueStream, Waiting
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import api, members
 from burrowmq.cluster.api import Document, Refusal, Request
@@ -134,3 +134,21 @@ class MemberChange:
                 self._then(found.text)
 
         self._asking.ask(request, on_answer)
+
+
+def change_member(
+    stream: QueueStream,
+    server: str,
+    asking: Asking,
+    scheduler: Scheduler,
+    then: Waiting,
+    *,
+    is_kept: bool,
+) -> None:
+    """Have one more server keep a queue's stream, or one fewer; who keeps it is known before `then` is told."""
+
+    def on_changed(reason: str) -> None:
+        stream.refresh()
+        then(reason)
+
+    MemberChange(stream.name, server, asking, scheduler, on_changed, is_kept=is_kept).begin()

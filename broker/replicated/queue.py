@@ -37,7 +37,7 @@ from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.intake import Intake
 from burrowmq.broker.replicated.lease import SharedLease
 from burrowmq.broker.replicated.looks import Looks
-from burrowmq.broker.replicated.members import MemberChange
+from burrowmq.broker.replicated.members import change_member
 from burrowmq.broker.replicated.overdue import Overdue
 from burrowmq.broker.replicated.publishing import Publishing
 from burrowmq.broker.replicated.serving import Serving
@@ -194,16 +194,8 @@ class ReplicatedQueue(Figures):
 
     def change_member(self, server: str, then: Callable[[str], None], *, is_kept: bool) -> None:
         """Have one more server keep it, or one fewer."""
-
-        def on_changed(reason: str) -> None:
-            self._stream.refresh()
-            then(reason)
-
-        asking, scheduler = self._front_end, self._context.scheduler
-        change = MemberChange(
-            self._stream.name, server, asking, scheduler, on_changed, is_kept=is_kept
-        )
-        change.begin()
+        scheduler = self._context.scheduler
+        change_member(self._stream, server, self._front_end, scheduler, then, is_kept=is_kept)
 
     def _inaccessible(self, reason: str) -> NotFound:
         return NotFound(

@@ -27,7 +27,7 @@ from burrowmq.broker.queue.serve.rate import RAM_LIMIT
 from burrowmq.broker.queue.serve.serving import MESSAGE_BYTES, PUMP_BYTES
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.looks import Looks
-from burrowmq.broker.replicated.members import MemberChange
+from burrowmq.broker.replicated.members import change_member
 from burrowmq.broker.replicated.publishing import Publishing
 from burrowmq.broker.replicated.reader import Reader, start_of
 from burrowmq.broker.replicated.retained_stream import RetainedStream
@@ -140,16 +140,8 @@ class StreamQueue(StreamFigures):
 
     def change_member(self, server: str, then: Callable[[str], None], *, is_kept: bool) -> None:
         """Have one more server keep it, or one fewer."""
-
-        def on_changed(reason: str) -> None:
-            self._stream.refresh()
-            then(reason)
-
-        asking, scheduler = self._front_end, self._context.scheduler
-        change = MemberChange(
-            self._stream.name, server, asking, scheduler, on_changed, is_kept=is_kept
-        )
-        change.begin()
+        scheduler = self._context.scheduler
+        change_member(self._stream, server, self._front_end, scheduler, then, is_kept=is_kept)
 
     def _inaccessible(self, reason: str) -> NotFound:
         return NotFound(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from burrowmq.broker.queue.rules import settings as queue_settings
 from burrowmq.broker.queue.rules.quorum import quorum_arguments, validate_quorum
+from burrowmq.broker.words.resource import RESERVED_PREFIX
 from burrowmq.protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 MODE: Final = "ha-mode"
 _OF_QUEUES: Final = ("all", "queues", "classic_queues")
-OWN_PREFIX: Final = "amq."
-"""Names that the server thinks of begin so: such queues are their clients' own."""
 
 
 def tell(vhost: Vhost, policy: Policy, *, is_operator: bool) -> None:
@@ -106,7 +105,7 @@ def _may_be(vhost: Vhost, declaration: QueueDeclaration) -> bool:
         and declaration.owner is None
         and not declaration.auto_delete
         and declaration.arguments.get("x-queue-type", "classic") == "classic"
-        and not name.startswith(OWN_PREFIX)
+        and not name.startswith(RESERVED_PREFIX)
         and MODE in vhost.policies.effective("queue", name).definition
     )
 

@@ -20,6 +20,8 @@ from burrowmq.storage.types import JsonValue
 if TYPE_CHECKING:
     from burrowmq.protocol.table import FieldTable, FieldValue
 
+RESERVED_PREFIX = "amq."
+"""So begin the names that are the server's to give."""
 ResourceKind = Literal["queue", "exchange"]
 RowKind = Literal[
     "vhost",

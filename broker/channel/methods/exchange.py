@@ -24,11 +24,9 @@ from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.exchange.graph import alternate_exchange
 from burrowmq.broker.vhost import agreement
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
-from burrowmq.broker.words.resource import describe
+from burrowmq.broker.words.resource import RESERVED_PREFIX, describe
 from burrowmq.protocol.errors import AccessRefused, AmqpError, PreconditionFailed
 from burrowmq.protocol.methods import Exchange as Methods
-
-RESERVED_PREFIX = "amq."
 
 
 def declare(channel: Channel, method: Any) -> None:

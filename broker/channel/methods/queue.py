@@ -32,12 +32,11 @@ from burrowmq.broker.queue.rules.settings import (
 from burrowmq.broker.queue.rules.stream import STREAM
 from burrowmq.broker.vhost import agreement, mirrored
 from burrowmq.broker.vhost.vhost import Edge
-from burrowmq.broker.words.resource import describe, not_found
+from burrowmq.broker.words.resource import RESERVED_PREFIX, describe, not_found
 from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
 from burrowmq.protocol.methods import Queue as Methods
 
 Told: TypeAlias = Callable[[AmqpError | None], None]
-RESERVED_PREFIX = "amq."
 GENERATED_PREFIX = "amq.gen-"
 GENERATED_BYTES = 16
 
