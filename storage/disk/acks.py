@@ -233,16 +233,18 @@ class Acks:
                 if self.aside.is_whole(queue, lost.seq):
                     return None
                 lost = lost._replace(is_suspected=False)
-                self._reader.note_damaged(lost)
+                self._reader.note(lost)
                 self._counters.scrub_found += 1
                 self._context.observer.record_lost(queue.directory, lost.seq, lost.reason)
-            if not self.aside.keep(queue, lost.seq, lost.reason):
+            if not lost.is_kept and not self.aside.keep(queue, lost.seq, lost.reason):
                 return None  # there are too many: the next start finds it again
         except DiskFull:
             raise
         except (StorageError, OSError):
             return lost
-        self._counters.set_aside += 1
+        if not lost.is_kept:
+            self._counters.set_aside += 1
+            self._reader.note(lost._replace(is_kept=True))
         dropped: list[int] = []
         queue.ack_seqs([lost.seq], dropped)
         if queue.unread:

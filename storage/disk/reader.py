@@ -20,12 +20,16 @@ from burrowmq.storage.types import ON_DISK, LoadedMessage
 
 
 class Lost(NamedTuple):
-    """A damaged message of an open queue; `is_suspected`: somebody has to look again before it counts as damaged."""
+    """A damaged message of an open queue.
+
+    `is_suspected`: somebody has to look again before it counts as damaged. `is_kept`: its bytes are in quarantine.
+    """
 
     queue_id: int
     seq: int
     reason: str
     is_suspected: bool = False
+    is_kept: bool = False
 
 
 class LostAcks(NamedTuple):
@@ -116,8 +120,8 @@ class Reader:
         """Give the first of them, which stays until it is `settled`."""
         return self._lost[0]
 
-    def note_damaged(self, lost: Lost) -> None:
-        """The first is no mere suspicion any more."""
+    def note(self, lost: Lost) -> None:
+        """More is known of the first: that it is no mere suspicion any more, or that it is kept."""
         self._lost[0] = lost
 
     def settled(self, again: Lost | None = None) -> None:

@@ -200,23 +200,34 @@ class QueueDisk:
         while seq <= last_seq:
             number, first = divmod(seq, entry_count)
             count = min(last_seq - seq + 1, entry_count - first)
-            last = first + count - 1
             segment = self.index.segments.get(number)
-            if segment is None:
-                pass
-            elif not segment.shared:
-                segment.remove(first, last)
-            elif messages is None:
-                handles = self._handles_at(segment, segment.live_mask() & mask_of(first, count))
-                segment.remove(first, last)
-                self._drop(segment, handles, dropped)
-            else:
-                hit = segment.remove(first, last)
-                start = seq - first_seq
-                given = compress(messages[start : start + count], selectors_of(hit >> first))
-                handles = [message.handle for message in given if message.handle >= 0]
-                self._drop(segment, handles, dropped)
+            if segment is not None:
+                given = None
+                if messages is not None and segment.shared:
+                    given = messages[seq - first_seq : seq - first_seq + count]
+                self._ack_places(segment, first, count, given, dropped)
             seq += count
+
+    def _ack_places(
+        self,
+        segment: Segment,
+        first: int,
+        count: int,
+        messages: Sequence[StoredMessage] | None,
+        dropped: list[int],
+    ) -> None:
+        """Ack the live ones among so many places; `messages` are those at all of them, if they are in memory."""
+        last = first + count - 1
+        if not segment.shared:
+            segment.remove(first, last)
+        elif messages is None:
+            handles = self._handles_at(segment, segment.live_mask() & mask_of(first, count))
+            segment.remove(first, last)
+            self._drop(segment, handles, dropped)
+        else:
+            hit = segment.remove(first, last)
+            live = compress(messages, selectors_of(hit >> first))
+            self._drop(segment, [one.handle for one in live if one.handle >= 0], dropped)
 
     def take_unread(self) -> str:
         """Give why references of acked entries were not given back, once; empty when all could be read."""

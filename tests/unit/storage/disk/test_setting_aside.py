@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from burrowmq.storage.directory import quarantine
-from burrowmq.storage.errors import DiskFull, ReadFailed
+from burrowmq.storage.errors import DiskFull, NoDescriptors, ReadFailed
 from burrowmq.storage.loop.staged_commit import Delete, Open, ReadRequest
 from burrowmq.storage.names import QueueNames
 from tests.support.disk_side import LARGE, SMALL, DiskSide
@@ -188,3 +188,20 @@ def test_a_start_gives_back_what_damaged_entries_of_a_queue_referred_to_that_end
     side.jobs.close({1: (3, 3)})
     again = DiskSide(side.filesystem, segment_entry_count=16)
     assert again.writer.stats()["shared_live_messages"] == 0
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_no_descriptor_while_one_is_set_aside_keeps_it_once(nth: int) -> None:
+    side = DiskSide(segment_entry_count=16, open_files=1)
+    side.open(version=2)
+    side.append(0, 2)
+    side.append(2, 1, LARGE)
+    spoil(side, ".qs")
+    assert side.read() == [0, 2]
+    # First the message is looked for; its file takes the place of the index, which is opened again for the references.
+    side.filesystem.fail("open", errno.EMFILE, path_part=".qi", nth=nth, times=2)
+    with pytest.raises(NoDescriptors):
+        side.writer.upkeep()
+    side.jobs.idle()
+    assert (len(kept(side)), side.writer.stats()["set_aside"]) == (1, 1)
+    assert side.read() == [0, 2]
