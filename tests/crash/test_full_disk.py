@@ -148,7 +148,8 @@ def test_who_waits_for_a_full_disk_is_told_and_loses_nothing(disk: Path, commit_
         assert wait_for(lambda: publisher.done > confirmed + 50 and declarer.done == 1, 20)
         assert publisher.told[1][0] == "unblocked"
         fill(disk)
-        assert wait_for(lambda: len(publisher.told) == 3, 10)
+        again = wait_for(lambda: len(publisher.told) == 3, 10)
+        assert again, (publisher.told, publisher.done - confirmed, publisher.errors)
         node.kill()  # while it is full, and something half-written
         (disk / "filler").unlink()
         stop.set()
