@@ -146,9 +146,10 @@ def test_who_waits_for_a_full_disk_is_told_and_loses_nothing(disk: Path, commit_
         confirmed = publisher.done
         (disk / "filler").unlink()
         assert wait_for(lambda: publisher.done > confirmed + 50 and declarer.done == 1, 20)
-        assert publisher.told[1][0] == "unblocked"
+        # ext4 gives blocks back with its own next commit: until then the disk may be full once more, and be told.
+        assert publisher.told[1][0] == publisher.told[-1][0] == "unblocked"
         fill(disk)
-        again = wait_for(lambda: len(publisher.told) == 3, 10)
+        again = wait_for(lambda: publisher.told[-1][0] == "low on disk", 10)
         assert again, (publisher.told, publisher.done - confirmed, publisher.errors)
         node.kill()  # while it is full, and something half-written
         (disk / "filler").unlink()

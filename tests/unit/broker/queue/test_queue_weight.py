@@ -69,17 +69,24 @@ def ours() -> Counter[str]:
     )
 
 
-def test_a_queue_with_a_message_weighs_no_more_than_this(bench: NodeBench) -> None:
-    fill(bench, "before", 20)
+def bytes_of(bench: NodeBench, prefix: str) -> int:
+    """What stays allocated of that many queues with a message."""
     gc.collect()
     tracemalloc.start()
     try:
-        fill(bench, "queue", QUEUES)
+        fill(bench, prefix, QUEUES)
         gc.collect()
         traces = tracemalloc.take_snapshot().filter_traces(NOT_THE_NODES).traces
     finally:
         tracemalloc.stop()
-    assert sum(trace.size for trace in traces) / QUEUES <= BYTES
+    return sum(trace.size for trace in traces)
+
+
+def test_a_queue_with_a_message_weighs_no_more_than_this(bench: NodeBench) -> None:
+    fill(bench, "before", 20)
+    # Twice: the interpreter's table of interned strings, which all the tests before have filled, grows by megabytes at
+    # once and is charged to whoever interns then; it cannot do so in both.
+    assert min(bytes_of(bench, "queue"), bytes_of(bench, "more")) / QUEUES <= BYTES
 
 
 def test_a_queue_with_a_message_is_no_more_objects_than_this(bench: NodeBench) -> None:
