@@ -8,7 +8,8 @@ then unlinks the journal. So the journals are read first and the segment file af
 seen at least once.
 
 Invariants: a block counts only for the generation of the segment that it names; a block whose head fails its check is
-passed over, and costs nothing behind it.
+passed over, and costs nothing behind it; a later copy of a message counts only with its body, which a start that was
+cut short may have left out.
 """
 
 from __future__ import annotations
@@ -122,6 +123,21 @@ class Journals:
             return columns
         return _without_cut_off(columns, len(data))
 
+    def _without_torn(
+        self, data: bytes, number: int, block: Block, columns: Columns, places: _Places
+    ) -> Columns:
+        """Leave out entries of places that an earlier block has, too, where the body of this one is not whole."""
+        statuses, kinds, locations = bytearray(columns[0]), columns[2], columns[3]
+        view = memoryview(data)
+        for row in range(len(statuses)):
+            place = block.first + row
+            if kinds[row] == f.KIND_SHARED or not (statuses[row] and places.has(place)):
+                continue
+            head = f.record_at(view, locations[row], self._seed)
+            if head is None or not head.is_good or (head.segment, head.slot) != (number, place):
+                statuses[row] = 0
+        return (bytes(statuses), *columns[1:])
+
     def segments(self) -> list[int]:
         """Return the numbers of the segments that they name."""
         return sorted(self._said)
@@ -151,7 +167,8 @@ class Journals:
             if block.kind == ACKS:
                 places.acked |= _acked_by(data, block)
             elif block.kind == MESSAGES:
-                places.put(block.first, self._entries(data, block), 0)
+                columns = self._entries(data, block)
+                places.put(block.first, self._without_torn(data, number, block, columns, places), 0)
         said = generations.get(generation, _Said())
         for journal, first, columns in said.runs:
             places.put(first, columns, journal)
@@ -168,6 +185,10 @@ class _Places:
         self._kinds = bytearray(entry_count)
         self._wide = [array(code, bytes(size * entry_count)) for code, size in _WIDE]
         self._journals = array("I", bytes(4 * entry_count))
+
+    def has(self, place: int) -> bool:
+        """Return whether there is a good entry for a place by now."""
+        return place < len(self._statuses) and self._statuses[place] == 1
 
     def put(self, first: int, columns: Columns, journal: int) -> None:
         """Take entries in that lie in a journal, or with 0 in the segment file."""

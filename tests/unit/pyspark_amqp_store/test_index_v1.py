@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'burrowmq[spark]'")
 
+from burrowmq.storage.queue.v1 import blocks
 from pyspark_amqp_store.columns import MESSAGES, RECORDS, columns_of, view_schema
 from pyspark_amqp_store.files import Store
 from pyspark_amqp_store.messages import MessageReader, StoreLoss, Wanted, plan
@@ -175,6 +177,32 @@ def test_the_end_of_a_large_run_that_is_being_written_is_left_out_and_missed_in_
     (tmp_path / "BACKUP.json").write_text("{}")
     with pytest.raises(StoreLoss):
         rows(tmp_path, ["body"])
+
+
+@pytest.mark.parametrize("whole", [0, 7])
+def test_a_torn_copy_hides_none_of_the_whole_messages_before_it(tmp_path: Path, whole: int) -> None:
+    """A start that moved a journal's messages once more was cut short, and that journal went with the power."""
+    disk = StoreOnDisk(tmp_path)
+    disk.log("q", version=1)
+    sent = bodies(10, (3000,))
+    disk.publish("q", [message(body) for body in sent])
+    disk.commit()
+    (path,) = tmp_path.rglob("*.idx")
+    data = path.read_bytes()
+    store = Store(str(tmp_path))
+    seed = store.queue_seed(next(iter(store.queues())))
+    (block,) = blocks.blocks_of(data, seed)
+    entries = blocks.entries_in(data, block, seed)
+    body_at = len(data) + block.body_at - block.table_at + blocks.BLOCK_SIZE
+    moved = entries._replace(
+        locations=array("Q", (at - block.body_at + body_at for at in entries.locations))
+    )
+    journals = (block.journal, block.durable)
+    table = blocks.pack_messages((0, 0, 0), moved, len(data) - block.body_at, journals, seed)
+    kept = data[block.body_at : block.body_at + sum(entries.sizes[:whole])]
+    rest = bytes(len(data) - block.body_at - len(kept))
+    path.write_bytes(data + table + kept + rest)
+    assert rows(tmp_path, ["seq", "body"]) == list(enumerate(sent))
 
 
 def test_a_journal_that_was_flushed_after_the_look_at_it(tmp_path: Path) -> None:
