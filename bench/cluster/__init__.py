@@ -1,0 +1,1 @@
+"""What replicated messages cost: rows without AMQP and over it, and the table."""
