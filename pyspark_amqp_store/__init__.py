@@ -2,7 +2,9 @@
 
 Reads a data directory (of a node that runs or not) or a backup; never writes, never imports the server.
 
-    formats     the bytes
+    formats     headers, records, names: the bytes
+    segments    tables of the shared store's segments
+    indexes     index entries and files; `index_v1` puts version 1 together
     files       which files there are
     commit_log  the files that are in a log only
     columns     the columns of the views `messages` and `records`

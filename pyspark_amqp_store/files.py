@@ -22,6 +22,15 @@ from typing import Final, NamedTuple
 from pyspark_amqp_store import formats as f
 from pyspark_amqp_store import index_v1 as v1
 from pyspark_amqp_store.commit_log import Disk
+from pyspark_amqp_store.indexes import KIND_SHARED, IndexFile, parse_index
+from pyspark_amqp_store.segments import (
+    TRAILER_SIZE,
+    SlotTable,
+    check_segment_header,
+    parse_seal,
+    scanned_tables,
+    seal_offset,
+)
 
 TABLES_MAX: Final = 128
 FILES_MAX: Final = 32
@@ -68,7 +77,7 @@ class Segments(NamedTuple):
     path: str
     end: int
     is_sealed: bool
-    tables: dict[int, f.SlotTable]
+    tables: dict[int, SlotTable]
 
 
 class Store:
@@ -122,7 +131,7 @@ class Store:
 
     def index(
         self, queue: QueueFiles, number: int, journals: v1.Journals | None = None
-    ) -> f.IndexFile | None:
+    ) -> IndexFile | None:
         """Return an index segment; None when it is gone or its header is damaged.
 
         Of two files for one segment the higher generation counts. `journals` were read before. Raises: BadStore.
@@ -131,7 +140,7 @@ class Store:
         old_data, data = self._read(old_path), self._read(path)
         found = None
         if data is not None:
-            found = f.parse_index(data, path, self.identity, self.queue_seed(queue), number)
+            found = parse_index(data, path, self.identity, self.queue_seed(queue), number)
             if old_data is None:
                 return found
         if journals is None:
@@ -143,11 +152,11 @@ class Store:
         is_newer = found.generation >= old.generation
         return found if is_newer and self._has_store(queue, found) else old
 
-    def _has_store(self, queue: QueueFiles, index: f.IndexFile) -> bool:
+    def _has_store(self, queue: QueueFiles, index: IndexFile) -> bool:
         """Whether the store that an index names is there, or is not needed."""
         path = self.store_path(queue, index.number, index.generation)
         return all(
-            index.kinds[place] == f.KIND_SHARED for place in index.places(is_acked_too=False)
+            index.kinds[place] == KIND_SHARED for place in index.places(is_acked_too=False)
         ) or self.disk.exists(path)
 
     def _read(self, path: str) -> bytes | None:
@@ -169,7 +178,7 @@ class Store:
             return list(queue.indexes)
         return sorted({*queue.indexes, *self.journals(queue).segments()})
 
-    def body_path(self, queue: QueueFiles, index: f.IndexFile, place: int) -> str:
+    def body_path(self, queue: QueueFiles, index: IndexFile, place: int) -> str:
         """Return the path of the file that a message's own body is in."""
         if index.journals is None:
             return self.store_path(queue, index.number, index.generation)
@@ -311,7 +320,7 @@ class SharedStore:
             self._loaded.move_to_end(file.path)
             return known
         size = self._files.size(file.path)
-        f.check_segment_header(
+        check_segment_header(
             self._files.read(file.path, f.HEADER_SIZE, 0), file.path, self._identity
         )
         found = self._sealed(file.path, size)
@@ -327,17 +336,17 @@ class SharedStore:
         if self._growing is not None and self._growing[:2] == (path, size):
             return self._growing[2]
         data = self._files.read(path, size, 0)
-        end, tables = f.scanned_tables(memoryview(data), self._seed)
+        end, tables = scanned_tables(memoryview(data), self._seed)
         found = Segments(path, end, False, tables)
         self._growing = path, size, found
         return found
 
     def _sealed(self, path: str, size: int) -> Segments | None:
-        trailer = self._files.read(path, f.TRAILER_SIZE, max(0, size - f.TRAILER_SIZE))
-        offset = f.seal_offset(trailer, size)
+        trailer = self._files.read(path, TRAILER_SIZE, max(0, size - TRAILER_SIZE))
+        offset = seal_offset(trailer, size)
         if offset is None:
             return None
-        parsed = f.parse_seal(self._files.read(path, size - offset, offset), size, self._seed)
+        parsed = parse_seal(self._files.read(path, size - offset, offset), size, self._seed)
         return None if parsed is None else Segments(path, parsed[0], True, parsed[1])
 
     def ranges(

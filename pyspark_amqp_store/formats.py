@@ -1,7 +1,8 @@
-"""The bytes of BurrowMQ's store files, as a reader needs them.
+"""The bytes of BurrowMQ's store files, as a reader needs them: headers, records and what is in them.
 
-Owns no state; the standard library only. Mirrors docs/formats (segment, record, queue_store, index_v2, backup; for
-index_v1 see there); written anew here because nothing of the server is imported. All numbers are little endian.
+Owns no state; the standard library only. Mirrors docs/formats (record, queue_store); the tables of shared segments are
+in `segments`, indexes in `indexes` and `index_v1`. Written anew here because nothing of the server is imported. All
+numbers are little endian.
 
 Invariants: nothing that fails its check is ever returned as good; damage is a value (`None`, a bad row), only a file of
 an unknown format is an error.
@@ -10,39 +11,19 @@ an unknown format is an error.
 from __future__ import annotations
 
 import json
-import sys
 import zlib
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
-from struct import Struct, calcsize
-from typing import Final, Literal, NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple
 
 HEADER_SIZE: Final = 64
 RECORD_SIZE: Final = 24
 META_SIZE: Final = 12
-ENTRY_SIZE: Final = 32
-BAD: Final = 255  # the status of an entry that fails its check
-SIZES_AT: Final = 16  # in an entry: what is behind them may be zeros
-SECTOR: Final = 64  # a write that the power took apart may end at any multiple of it
-TRAILER_SIZE: Final = 16
-BLOCK_SIZE: Final = 32
-KIND_SHARED: Final = 1
-SLOT_MASK: Final = 0xFFFF_FFFF
-PERSISTENT: Final = 1
-
-_RECORD: Final = Struct("<HBBIIIII")
-_SEGMENT_HEADER: Final = Struct("<4sHHIIQ16sQI8x")
+MAGIC: Final = 0x51A5
+RECORD: Final = Struct("<HBBIIIII")
 _STORE_HEADER: Final = Struct("<4sHHII16s28x")
-_INDEX_HEADER: Final = Struct("<4sHHIII16s24x")
-_BLOCK: Final = Struct("<QQ12x")
-_PLACES: Final = 1 << 23  # are told apart
-_TABLE: Final = Struct("<IIII")
-_TRAILER: Final = Struct("<QI4s")
-_MAGIC: Final = 0x51A5
-_MESSAGE, _SEAL = 1, 3
-_RESYNC: Final = Struct("<HBB").pack(_MAGIC, _MESSAGE, 0)
+_MESSAGE: Final = 1
+_RESYNC: Final = Struct("<HBB").pack(MAGIC, _MESSAGE, 0)
 _HIDDEN: Final = 1 << 21
 # Exchange, routing key, and what the broker hides behind them: no longer than a table of fields may be.
 _META_MAX: Final = META_SIZE + 2 * 256 + 4 + 128 * 1024
@@ -76,9 +57,9 @@ def record_at(
     left = len(data) - at
     if at < 0 or left < RECORD_SIZE + META_SIZE:
         return None
-    magic, kind, flags, segment, slot, meta, body, check = _RECORD.unpack_from(data, at)
+    magic, kind, flags, segment, slot, meta, body, check = RECORD.unpack_from(data, at)
     end = at + RECORD_SIZE + meta + body
-    if magic != _MAGIC or kind != _MESSAGE or flags or meta < META_SIZE or end > len(data):
+    if magic != MAGIC or kind != _MESSAGE or flags or meta < META_SIZE or end > len(data):
         return None
     is_good = True
     if is_checked:
@@ -119,7 +100,7 @@ def walk(
 def _resync(octets: bytes, view: memoryview, at: int, seed: int, last: tuple[int, int]) -> int:
     at = octets.find(_RESYNC, at + 1)
     while at >= 0 and at + RECORD_SIZE <= len(octets):
-        _, _, _, segment, slot, meta, body, _ = _RECORD.unpack_from(octets, at)
+        _, _, _, segment, slot, meta, body, _ = RECORD.unpack_from(octets, at)
         fits = (segment, slot) > last and META_SIZE <= meta <= _META_MAX
         if fits and at + RECORD_SIZE + meta + body <= len(octets):
             found = record_at(view, at, seed)
@@ -129,264 +110,27 @@ def _resync(octets: bytes, view: memoryview, at: int, seed: int, last: tuple[int
     return len(octets)
 
 
-# -- shared segments -------------------------------------------------------------------------------------------
-
-
-class SlotTable(NamedTuple):
-    """Where the slots of one segment lie in a file; `slots` is None when slot = index."""
-
-    offsets: array[int]
-    slots: array[int] | None
-
-    def place(self, slot: int) -> tuple[int, int] | None:
-        """Return (start, end) of a slot's record, None when it has none here."""
-        index = slot
-        if self.slots is not None:
-            index = bisect_left(self.slots, slot)
-            if index == len(self.slots) or self.slots[index] != slot:
-                return None
-        if index + 1 >= len(self.offsets) or self.offsets[index + 1] == self.offsets[index]:
-            return None
-        return self.offsets[index], self.offsets[index + 1]
-
-
-def check_segment_header(data: bytes, path: str, identity: bytes) -> bool:
-    """Return whether a segment's header is whole. Raises: BadStore when it is and is not this store's."""
-    if not _is_whole(data):
-        return False
-    magic, version, check, _, _, _, found, _, _ = _SEGMENT_HEADER.unpack_from(data)
-    _refuse(path, (magic, version, check) == (b"PQS1", 1, 1), found == identity)
-    return True
-
-
-def parse_seal(data: bytes, size: int, seed: int) -> tuple[int, dict[int, SlotTable]] | None:
-    """Return (offset of the seal, tables by segment) from a file's last bytes, None without a good seal.
-
-    None also when `data` does not reach back to the seal: ask `seal_offset` how much is needed.
-    """
-    offset = seal_offset(data[-TRAILER_SIZE:], size)
-    if offset is None or size - offset > len(data):
-        return None
-    seal = memoryview(data)[len(data) - (size - offset) :]
-    if len(seal) < RECORD_SIZE:
-        return None
-    magic, kind, _, _, _, meta, length, check = _RECORD.unpack_from(seal)
-    body = seal[RECORD_SIZE:]
-    if (magic, kind, meta, length) != (_MAGIC, _SEAL, 0, len(body)):
-        return None
-    if zlib.crc32(body, zlib.crc32(seal[:20], seed)) != check:
-        return None
-    tables: dict[int, SlotTable] = {}
-    at = 4
-    for _ in range(int.from_bytes(body[:4], "little")):
-        number, entries, is_sparse, _ = _TABLE.unpack_from(body, at)
-        at += _TABLE.size
-        offsets = _column(body[at : at + 4 * entries + 4])
-        at += 4 * entries + 4
-        slots = None
-        if is_sparse:
-            slots = _column(body[at : at + 4 * entries])
-            at += 4 * entries
-        tables[number] = SlotTable(offsets, slots)
-    return offset, tables
-
-
-def seal_offset(trailer: bytes, size: int) -> int | None:
-    """Return where a file's seal begins, None when its last bytes are no trailer."""
-    if len(trailer) < TRAILER_SIZE:
-        return None
-    offset, _, magic = _TRAILER.unpack(trailer)
-    if magic != b"SEAL" or not HEADER_SIZE <= offset < size:
-        return None
-    return int(offset)
-
-
-def scanned_tables(data: memoryview, seed: int) -> tuple[int, dict[int, SlotTable]]:
-    """Return (end of the records, tables) of a file without a seal."""
-    places: dict[int, tuple[array[int], array[int]]] = {}
-    end = HEADER_SIZE
-    for at, found, past in walk(data, HEADER_SIZE, len(data), seed):
-        if found is None:
-            continue
-        offsets, slots = places.setdefault(found.segment, (array("I"), array("I")))
-        if offsets:
-            offsets[-1] = (
-                at  # bad bytes count to the slot before them; a record says itself where it ends
-            )
-        else:
-            offsets.append(at)
-        offsets.append(past)
-        slots.append(found.slot)
-        end = past
-    return end, {number: SlotTable(offsets, slots) for number, (offsets, slots) in places.items()}
-
-
-# -- queues ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFile:
-    """What an index file says: the entries' columns, and which of them are acknowledged."""
-
-    number: int
-    entry_count: int
-    generation: int
-    acked: int
-    statuses: bytes
-    flags: bytes
-    kinds: bytes
-    locations: array[int]
-    sizes: array[int]
-    payload_sizes: array[int]
-    expiries: array[int]
-    journals: array[int] | None = None
-    """Version 1: the number of the journal that a place's body is in, 0 for the segment file. None in version 2."""
-
-    def places(self, *, is_acked_too: bool) -> list[int]:
-        """Return the places that hold a good entry, in order."""
-        acked = self.acked
-        return [
-            place
-            for place, status in enumerate(self.statuses)
-            if status == 1 and (is_acked_too or not acked >> place & 1)
-        ]
-
-    @property
-    def bad_count(self) -> int:
-        """Entries whose check fails."""
-        return self.statuses.count(BAD)
-
-
-def parse_index(
-    data: bytes, path: str, identity: bytes, seed: int, number: int
-) -> IndexFile | None:
-    """Return what an index file (version 2) holds; None when its header is damaged.
-
-    Raises: BadStore.
-    """
-    if not _is_whole(data):
-        return None
-    magic, version, check, _, entry_count, generation, found = _INDEX_HEADER.unpack_from(data)
-    _refuse(path, (magic, version, check) == (b"BQI2", 1, 1), found == identity)
-    start = HEADER_SIZE + 2 * (BLOCK_SIZE + entry_count // 8)
-    columns = unpack_entries(memoryview(data)[start:], 0, number, seed)
-    statuses = without_torn(data, start, columns[0])
-    acked = _acked(data, entry_count)
-    return IndexFile(number, entry_count, generation, acked, statuses, *columns[1:])
-
-
-def without_torn(data: bytes, start: int, statuses: bytes) -> bytes:
-    """Return the statuses without entries that a power cut tore in two: one side of a sector's edge has nothing."""
-    kept = bytearray(statuses)
-    for place in [place for place, status in enumerate(statuses) if status == BAD]:
-        if _is_torn(data, start + place * ENTRY_SIZE):
-            kept[place] = 0
-    return bytes(kept)
-
-
-def _is_torn(data: bytes, at: int) -> bool:
-    edge, end = -(-at // SECTOR) * SECTOR, at + ENTRY_SIZE
-    if not at < edge < end:
-        return False
-    if not any(data[at:edge]):
-        return True
-    # Behind its sizes an entry may have zeros: then all of the sector has to be missing.
-    return not any(data[edge : end if edge <= at + SIZES_AT else edge + SECTOR])
-
-
-def _acked(data: bytes, entry_count: int) -> int:
-    """Return the bits of the newer good copy of the acks."""
-    size = BLOCK_SIZE + entry_count // 8
-    newest, acked = 0, 0
-    for at in (HEADER_SIZE, HEADER_SIZE + size):
-        block = data[at : at + size]
-        if len(block) < size:
-            continue
-        epoch = _BLOCK.unpack_from(block)[0]
-        check = zlib.crc32(block[BLOCK_SIZE:], zlib.crc32(block[:28]))
-        if epoch > newest and check == int.from_bytes(block[28:32], "little"):
-            newest, acked = epoch, int.from_bytes(block[BLOCK_SIZE:], "little")
-    return acked
-
-
-def unpack_entries(
-    view: memoryview, first: int, segment: int, seed: int
-) -> tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]:
-    """Return the columns of the index entries from place `first` on.
-
-    The status of one that fails its check, or says that it is another place's, is 255.
-    """
-    data = bytes(view[: len(view) // ENTRY_SIZE * ENTRY_SIZE])
-    whole = memoryview(data)
-    statuses = bytearray(data[::ENTRY_SIZE])
-    checks, marks = _of_each(whole, "H", 2), _of_each(whole, "I", 4)
-    crc = zlib.crc32
-    nothing = bytes(ENTRY_SIZE)
-    expected = _place(segment, first)
-    at = 0
-    for index, (check, mark) in enumerate(zip(checks, marks, strict=True)):
-        if statuses[index]:
-            is_good = crc(data[at + 4 : at + 32], crc(data[at : at + 2], seed)) & 0xFFFF == check
-            # Entries of earlier versions do not say whose they are.
-            is_good &= mark >> 8 == expected or not mark >> 8
-        else:
-            is_good = data[at : at + 32] == nothing
-        if not is_good:
-            statuses[index] = BAD
-        at += 32
-        expected = expected + 1 if expected < 2 * _PLACES - 1 else _PLACES
-    return (
-        bytes(statuses),
-        data[1::ENTRY_SIZE],
-        data[4::ENTRY_SIZE],
-        _of_each(whole, "Q", 8),
-        _of_each(whole, "I", 16),
-        _of_each(whole, "I", 20),
-        _of_each(whole, "Q", 24),
+def is_whole(data: bytes) -> bool:
+    """Return whether a file has a header, and its check passes."""
+    return len(data) >= HEADER_SIZE and zlib.crc32(data[:60]) == int.from_bytes(
+        data[60:64], "little"
     )
 
 
-def _place(segment: int, slot: int) -> int:
-    return _PLACES + ((segment << 16) + slot) % _PLACES
-
-
-def _of_each(entries: memoryview, kind: Literal["H", "I", "Q"], offset: int) -> array[int]:
-    """Return the integers that stand so many octets behind the beginning of each entry."""
-    if not entries:  # that cannot be cast
-        return array(kind)
-    size = calcsize(f"<{kind}")
-    found = array(kind, entries.cast(kind)[offset // size :: ENTRY_SIZE // size].tobytes())
-    if sys.byteorder == "big":
-        found.byteswap()
-    return found
-
-
-class HeaderV1(NamedTuple):
-    """A header of version 1's files."""
-
-    is_journal: bool
-    generation: int
-
-
-def parse_header_v1(data: bytes, path: str, identity: bytes) -> HeaderV1 | None:
-    """Return what the header of a journal or segment file of version 1 says, None when it is damaged.
-
-    Raises: BadStore.
-    """
-    if not _is_whole(data):
-        return None
-    magic, version, check, _, _, generation, found = _INDEX_HEADER.unpack_from(data)
-    is_known = magic in (b"BQJ1", b"BQI1") and (version, check) == (1, 1)
-    _refuse(path, is_known, found == identity)
-    return HeaderV1(magic == b"BQJ1", generation)
+def refuse(path: str, is_known: bool, is_ours: bool) -> None:
+    """Raise BadStore unless a header is of a known format and names this store."""
+    if not is_known:
+        raise BadStore(f"{path}: a format that this reader does not know")
+    if not is_ours:
+        raise BadStore(f"{path} belongs to another store")
 
 
 def check_store_header(data: bytes, path: str, identity: bytes) -> bool:
     """Return whether a queue store's header is whole. Raises: BadStore."""
-    if not _is_whole(data):
+    if not is_whole(data):
         return False
     magic, version, check, _, _, found = _STORE_HEADER.unpack_from(data)
-    _refuse(path, (magic, version, check) == (b"BQS2", 1, 1), found == identity)
+    refuse(path, (magic, version, check) == (b"BQS2", 1, 1), found == identity)
     return True
 
 
@@ -436,22 +180,3 @@ def body_of(raw: memoryview, at: int) -> bytes:
         parts.append(bytes(raw[at + 7 : at + 7 + size]))
         at += 8 + size
     return b"".join(parts)
-
-
-def _is_whole(data: bytes) -> bool:
-    return len(data) >= HEADER_SIZE and zlib.crc32(data[:60]) == int.from_bytes(
-        data[60:64], "little"
-    )
-
-
-def _refuse(path: str, is_known: bool, is_ours: bool) -> None:
-    if not is_known:
-        raise BadStore(f"{path}: a format that this reader does not know")
-    if not is_ours:
-        raise BadStore(f"{path} belongs to another store")
-
-
-def _column(data: memoryview) -> array[int]:
-    column = array("I")
-    column.frombytes(data)
-    return column

@@ -24,6 +24,14 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pyspark_amqp_store import formats as f
 from pyspark_amqp_store.commit_log import Disk
+from pyspark_amqp_store.indexes import (
+    ENTRY_SIZE,
+    KIND_SHARED,
+    IndexFile,
+    parse_header_v1,
+    unpack_entries,
+    without_torn,
+)
 
 BLOCK_SIZE: Final = 48
 MESSAGES: Final = 1
@@ -69,7 +77,7 @@ def _block_at(data: bytes, at: int, seed: int) -> Block | None:
     if magic != _MAGIC:
         return None
     table_at = at + BLOCK_SIZE
-    body_at = table_at + rows * (f.ENTRY_SIZE if kind == MESSAGES else _RANGE_SIZE)
+    body_at = table_at + rows * (ENTRY_SIZE if kind == MESSAGES else _RANGE_SIZE)
     is_good = kind != ACKS or zlib.crc32(data[table_at:body_at]) == check
     end = body_at + body_size
     return Block(at, kind, segment, generation, first, table_at, body_at, end, is_good)
@@ -102,7 +110,7 @@ class Journals:
                 data = disk.read(path)
             except FileNotFoundError:
                 continue  # flushed meanwhile
-            f.parse_header_v1(data, path, identity)
+            parse_header_v1(data, path, identity)
             self._read(number, data)
 
     def _read(self, number: int, data: bytes) -> None:
@@ -112,13 +120,13 @@ class Journals:
                 said.acked |= _acked_by(data, block)
             elif block.kind == MESSAGES:
                 columns = self._entries(data, block)
-                whole = f.without_torn(data, block.table_at, columns[0])
+                whole = without_torn(data, block.table_at, columns[0])
                 said.runs.append((number, block.first, (whole, *columns[1:])))
 
     def _entries(self, data: bytes, block: Block) -> Columns:
         """Return a block's entries; without those whose bodies somebody may still be writing."""
         table = memoryview(data)[block.table_at : block.body_at]
-        columns = f.unpack_entries(table, block.first, block.segment, self._seed)
+        columns = unpack_entries(table, block.first, block.segment, self._seed)
         if self._is_complete or block.end <= len(data):
             return columns
         return _without_cut_off(columns, len(data))
@@ -131,7 +139,7 @@ class Journals:
         view = memoryview(data)
         for row in range(len(statuses)):
             place = block.first + row
-            if kinds[row] == f.KIND_SHARED or not (statuses[row] and places.has(place)):
+            if kinds[row] == KIND_SHARED or not (statuses[row] and places.has(place)):
                 continue
             head = f.record_at(view, locations[row], self._seed)
             if head is None or not head.is_good or (head.segment, head.slot) != (number, place):
@@ -144,7 +152,7 @@ class Journals:
 
     def index(
         self, number: int, entry_count: int, data: bytes, path: str, identity: bytes
-    ) -> f.IndexFile | None:
+    ) -> IndexFile | None:
         """Return a segment, put together from its file's bytes (b"": there is none) and the journals.
 
         None when neither says anything. Raises: BadStore.
@@ -152,7 +160,7 @@ class Journals:
         generations = self._said.get(number, {})
         blocks = list(blocks_of(data, self._seed))
         if data:
-            header = f.parse_header_v1(data, path, identity)
+            header = parse_header_v1(data, path, identity)
             generation = header.generation if header else 0
             if header is None:  # the blocks make up for it
                 generation = max((one.generation for one in blocks), default=0)
@@ -205,10 +213,10 @@ class _Places:
                 mine[place] = theirs[row]
             self._journals[place] = journal
 
-    def index(self, number: int, entry_count: int, generation: int, acked: int) -> f.IndexFile:
+    def index(self, number: int, entry_count: int, generation: int, acked: int) -> IndexFile:
         """Return what there is now."""
         locations, sizes, payload_sizes, expiries = self._wide
-        return f.IndexFile(
+        return IndexFile(
             number,
             entry_count,
             generation,
@@ -261,7 +269,7 @@ def _without_cut_off(columns: Columns, size: int) -> Columns:
     """Leave out entries whose body lies behind the end: being written, or never confirmed."""
     kinds, locations, sizes = columns[2], columns[3], columns[4]
     statuses = bytes(
-        0 if kinds[row] != f.KIND_SHARED and locations[row] + sizes[row] > size else status
+        0 if kinds[row] != KIND_SHARED and locations[row] + sizes[row] > size else status
         for row, status in enumerate(columns[0])
     )
     return (statuses, *columns[1:])

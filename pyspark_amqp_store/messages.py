@@ -27,6 +27,7 @@ from pyspark_amqp_store import formats as f
 from pyspark_amqp_store.columns import CONTENT_NAMES
 from pyspark_amqp_store.files import Gone, OpenFiles, QueueFiles, SharedStore, Store
 from pyspark_amqp_store.index_v1 import Journals
+from pyspark_amqp_store.indexes import KIND_SHARED, PERSISTENT, SLOT_MASK, IndexFile
 
 BATCH_ROWS: Final = 8192
 BATCH_BYTES: Final = 64 << 20
@@ -62,7 +63,7 @@ class Part:
 class _Rows:
     """Entries of one index segment that become one batch."""
 
-    index: f.IndexFile
+    index: IndexFile
     places: list[int]
     contents: list[tuple[bytes, bytes, bytes] | None] = field(default_factory=list)
 
@@ -158,7 +159,7 @@ class MessageReader:
             return
         self._miss(queue, f"the store of index segment {number} is gone", is_gone=True)
 
-    def _index(self, queue: QueueFiles, number: int, *, is_again: bool) -> f.IndexFile | None:
+    def _index(self, queue: QueueFiles, number: int, *, is_again: bool) -> IndexFile | None:
         """Return an index segment; a queue's journals are looked at once, and again when a file went."""
         if is_again or (queue.has_version_1 and self._journals is None):
             self._journals = self.store.journals(queue)
@@ -168,7 +169,7 @@ class MessageReader:
         disk = self.store.disk
         return any(disk.exists(f"{queue.directory}/{number}.{end}") for end in ("qi", "idx"))
 
-    def _cut(self, index: f.IndexFile, done_to: int) -> Iterator[_Rows]:
+    def _cut(self, index: IndexFile, done_to: int) -> Iterator[_Rows]:
         wanted = self._wanted
         base = index.number * index.entry_count
         low = max(done_to + 1, wanted.seq_from - base)
@@ -191,12 +192,12 @@ class MessageReader:
         """Return (route, properties, body) of each row, None where there is nothing to show."""
         index = rows.index
         contents: list[tuple[bytes, bytes, bytes] | None] = [None] * len(rows.places)
-        own = [at for at, place in enumerate(rows.places) if index.kinds[place] != f.KIND_SHARED]
+        own = [at for at, place in enumerate(rows.places) if index.kinds[place] != KIND_SHARED]
         for path, places in groupby(
             own, key=lambda at: self.store.body_path(queue, index, rows.places[at])
         ):
             self._read_own(queue, rows, path, list(places), contents)
-        shared = [at for at, place in enumerate(rows.places) if index.kinds[place] == f.KIND_SHARED]
+        shared = [at for at, place in enumerate(rows.places) if index.kinds[place] == KIND_SHARED]
         for segment, group in groupby(
             shared, key=lambda at: index.locations[rows.places[at]] >> 32
         ):
@@ -240,7 +241,7 @@ class MessageReader:
         if shared is None:
             shared = SharedStore(self.store, queue.vhost_directory, self._files)
             self._shared[queue.vhost_directory] = shared
-        slots = [rows.index.locations[rows.places[at]] & f.SLOT_MASK for at in chosen]
+        slots = [rows.index.locations[rows.places[at]] & SLOT_MASK for at in chosen]
         found = shared.ranges(segment, slots)
         if found is None:
             self._miss(queue, f"segment {segment} is gone", is_gone=True, count=len(chosen))
@@ -308,10 +309,10 @@ class MessageReader:
             [made[name] for name in self.schema.names], schema=self.schema
         )
 
-    def _file_names(self, queue: QueueFiles, index: f.IndexFile, places: Sequence[int]) -> pa.Array:
+    def _file_names(self, queue: QueueFiles, index: IndexFile, places: Sequence[int]) -> pa.Array:
         """Return the files of the queue's own records; a shared one's is for the store to know."""
         journals = index.journals or bytes(index.entry_count)
-        is_own = [index.kinds[place] != f.KIND_SHARED for place in places]
+        is_own = [index.kinds[place] != KIND_SHARED for place in places]
         first: dict[int, int] = {}  # a place for each journal; 0: the segment's own file
         for place, own in zip(places, is_own, strict=True):
             if own:
@@ -328,7 +329,7 @@ class MessageReader:
 
 
 def _column(
-    name: str, queue: QueueFiles, index: f.IndexFile, places: Sequence[int], kind: pa.DataType
+    name: str, queue: QueueFiles, index: IndexFile, places: Sequence[int], kind: pa.DataType
 ) -> pa.Array:
     """Return a column that the index alone tells."""
     if name in ("vhost", "queue"):
@@ -343,7 +344,7 @@ def _column(
     elif name == "body_size":
         values = [index.payload_sizes[place] for place in places]
     elif name == "persistent":
-        values = [bool(index.flags[place] & f.PERSISTENT) for place in places]
+        values = [bool(index.flags[place] & PERSISTENT) for place in places]
     elif name == "expires_at":
         stamps = [index.expiries[place] * 1000 or None for place in places]
         return pa.array(
@@ -352,15 +353,15 @@ def _column(
     elif name == "state":
         values = ["acked" if index.acked >> place & 1 else "live" for place in places]
     elif name == "store":
-        values = ["shared" if index.kinds[place] == f.KIND_SHARED else "queue" for place in places]
+        values = ["shared" if index.kinds[place] == KIND_SHARED else "queue" for place in places]
     elif name == "segment":
         values = [
-            index.locations[place] >> 32 if index.kinds[place] == f.KIND_SHARED else index.number
+            index.locations[place] >> 32 if index.kinds[place] == KIND_SHARED else index.number
             for place in places
         ]
     else:
         values = [
-            index.locations[place] & f.SLOT_MASK if index.kinds[place] == f.KIND_SHARED else place
+            index.locations[place] & SLOT_MASK if index.kinds[place] == KIND_SHARED else place
             for place in places
         ]
     return pa.array(values, kind)

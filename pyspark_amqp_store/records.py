@@ -20,7 +20,9 @@ import pyarrow as pa
 from pyspark_amqp_store import formats as f
 from pyspark_amqp_store.files import OpenFiles, SharedStore, Store
 from pyspark_amqp_store.index_v1 import blocks_of
+from pyspark_amqp_store.indexes import parse_header_v1
 from pyspark_amqp_store.messages import Wanted
+from pyspark_amqp_store.segments import check_segment_header, parse_seal
 
 _BATCH_ROWS: Final = 8192
 _QUEUE_SUFFIXES: Final = (".qs", ".idx", ".jif")
@@ -90,12 +92,12 @@ def _rows(data: bytes, file: StoreFile, identity: bytes, seed: int) -> Iterator[
     if file.path.endswith((".idx", ".jif")):
         yield from _rows_v1(data, file, identity, seed)
         return
-    check = f.check_segment_header if file.queue is None else f.check_store_header
+    check = check_segment_header if file.queue is None else f.check_store_header
     is_whole = check(data, file.path, identity)
     header = min(f.HEADER_SIZE, len(data))
     yield None, None, 0, header, "header" if is_whole else "damaged"
     end = len(data)
-    sealed = f.parse_seal(data, len(data), seed) if file.queue is None else None
+    sealed = parse_seal(data, len(data), seed) if file.queue is None else None
     if sealed is not None:
         end = sealed[0]
     for at, found, past in f.walk(memoryview(data), header, end, seed):
@@ -109,7 +111,7 @@ def _rows(data: bytes, file: StoreFile, identity: bytes, seed: int) -> Iterator[
 
 
 def _rows_v1(data: bytes, file: StoreFile, identity: bytes, seed: int) -> Iterator[Row]:
-    is_whole = f.parse_header_v1(data, file.path, identity) is not None
+    is_whole = parse_header_v1(data, file.path, identity) is not None
     size = len(data)
     at = min(f.HEADER_SIZE, size)
     yield None, None, 0, at, "header" if is_whole else "damaged"

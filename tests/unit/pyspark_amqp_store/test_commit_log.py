@@ -10,6 +10,7 @@ import pytest
 from pyspark_amqp_store import formats
 from pyspark_amqp_store.commit_log import Disk
 from pyspark_amqp_store.files import OpenFiles, QueueFiles, Store
+from pyspark_amqp_store.indexes import IndexFile
 from tests.support.store_on_disk import OPTIONS, StoreOnDisk, message
 
 WITH_LOG = replace(OPTIONS, has_log=True, log_limit=64 * 1024, log_queue_limit=4000)
@@ -46,9 +47,7 @@ def contents(path: Path) -> dict[str, list[tuple[int, int, bytes]]]:
     }
 
 
-def _body(
-    store: Store, files: OpenFiles, queue: QueueFiles, index: formats.IndexFile, place: int
-) -> bytes:
+def _body(store: Store, files: OpenFiles, queue: QueueFiles, index: IndexFile, place: int) -> bytes:
     path = store.body_path(queue, index, place)
     data = files.read(path, index.sizes[place], index.locations[place])
     assert len(data) == index.sizes[place] <= files.size(path)

@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_amqp_store import formats
 from pyspark_amqp_store.files import QueueFiles, Store
+from pyspark_amqp_store.indexes import KIND_SHARED, PERSISTENT, IndexFile, parse_index
 from tests.support.golden_queues import GoldenQueue, golden_queues
 from tests.support.queue_on_disk import IDENTITY, messages, queue_on
 from tests.support.sim_filesystem import SimFileSystem
@@ -21,7 +22,7 @@ def golden(request: pytest.FixtureRequest) -> GoldenQueue:
     return found
 
 
-def indexes(store: Store, queue: QueueFiles) -> list[formats.IndexFile]:
+def indexes(store: Store, queue: QueueFiles) -> list[IndexFile]:
     found = [store.index(queue, number) for number in store.segment_numbers(queue)]
     return [index for index in found if index is not None]
 
@@ -34,8 +35,8 @@ def test_what_is_in_the_golden_directories_is_found(golden: GoldenQueue) -> None
     entries = [
         [
             index.number * index.entry_count + place,
-            index.flags[place] & formats.PERSISTENT,
-            int(index.kinds[place] == formats.KIND_SHARED),
+            index.flags[place] & PERSISTENT,
+            int(index.kinds[place] == KIND_SHARED),
             index.payload_sizes[place],
             index.expiries[place],
         ]
@@ -66,7 +67,7 @@ def test_bodies_are_where_the_index_says(golden: GoldenQueue) -> None:
     for index in indexes(store, queue):
         for place in index.places(is_acked_too=False):
             seq = index.number * index.entry_count + place
-            if index.kinds[place] == formats.KIND_SHARED or not index.flags[place]:
+            if index.kinds[place] == KIND_SHARED or not index.flags[place]:
                 continue
             with open(store.body_path(queue, index, place), "rb") as file:
                 file.seek(index.locations[place])
@@ -94,10 +95,10 @@ def test_an_index_entry_that_a_power_cut_tore_in_two_is_not_counted_as_bad() -> 
     queue.put(0, messages(0, 20), None)
     filesystem.damage("/q/0.qi", 512, bytes(16))
     terms = ("/q/0.qi", IDENTITY, queue.place.seed, 0)
-    found = formats.parse_index(filesystem.read_file("/q/0.qi"), *terms)
+    found = parse_index(filesystem.read_file("/q/0.qi"), *terms)
     assert found is not None
     assert (found.bad_count, len(found.places(is_acked_too=True))) == (0, 19)
     filesystem.damage("/q/0.qi", 512, b"\1")
-    found = formats.parse_index(filesystem.read_file("/q/0.qi"), *terms)
+    found = parse_index(filesystem.read_file("/q/0.qi"), *terms)
     assert found is not None
     assert found.bad_count == 1

@@ -1,7 +1,7 @@
 # ruff: noqa: E402 - without pyarrow the file is skipped before its imports
 """Messages out of store files that the real engine wrote.
 
-Covers: pyspark_amqp_store/formats.py, pyspark_amqp_store/files.py, pyspark_amqp_store/columns.py
+Covers: pyspark_amqp_store/formats.py, pyspark_amqp_store/segments.py, pyspark_amqp_store/indexes.py, pyspark_amqp_store/files.py, pyspark_amqp_store/columns.py
 """
 
 from __future__ import annotations
