@@ -85,12 +85,12 @@ async def shrink(call: Call) -> web.Response:
 
 
 async def status(call: Call) -> web.Response:
-    """Each member, and what it is."""
+    """Each member, and what it is. A refusal has the body of a health check here, as RabbitMQ's has."""
     found = commands.topology.queue_of(call.node, call.vhost(), call.path("name"))
     try:
         return reply(await commands.members.status(found, "quorum"))
     except MemberRefused as refused:
-        raise _unavailable(refused) from refused
+        return reply({"status": "failed", "reason": refused.word}, 503)
 
 
 async def command(call: Call) -> web.Response:

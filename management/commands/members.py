@@ -57,11 +57,17 @@ async def change(
     node: RunningNode, queue: QueuePort, server: str, *, kind: str, is_kept: bool
 ) -> None:
     """Have a server keep a queue of this kind, or keep it no longer. Raises: MemberRefused."""
-    if queue.kind != kind:
-        text = f"Cannot {_VERBS[kind, is_kept]} a {_NOUNS[queue.kind]}"
-        raise MemberRefused(text, f"{queue.kind}_queue_not_supported")
+    _require_kind(queue, kind, _VERBS[kind, is_kept])
     await require_servers(node, server)
     await _change(queue, server, is_kept=is_kept)
+
+
+def _require_kind(queue: QueuePort, kind: str, what: str) -> None:
+    if queue.kind != kind:
+        # RabbitMQ: of streams rabbit_quorum_queue says that they are none of its own, not what they are.
+        is_stream = queue.kind == "stream"
+        word = "not_quorum_queue" if is_stream else f"{queue.kind}_queue_not_supported"
+        raise MemberRefused(f"Cannot {what} a {_NOUNS[queue.kind]}", word)
 
 
 async def _change(queue: QueuePort, server: str, *, is_kept: bool) -> None:
@@ -162,9 +168,7 @@ async def _change_each(
 
 async def status(queue: QueuePort, kind: str) -> list[Row]:
     """Each server that keeps a queue of this kind, and what it is to it, asked now. Raises: MemberRefused."""
-    if queue.kind != kind:
-        text = f"Cannot get {kind} status of a {_NOUNS[queue.kind]}"
-        raise MemberRefused(text, f"{queue.kind}_queue_not_supported")
+    _require_kind(queue, kind, f"get {kind} status of")
     reason = await quorum.ask(queue)
     placement = queue.placement
     if reason or placement is None:

@@ -167,7 +167,7 @@ def run(served: Served, maker: Maker, count: int) -> list[str]:
         answer = client.getresponse()
         raw = answer.read()
         is_check = answer.status == 503 and ("/health" in target or "/aliveness" in target)
-        is_no_quorum = answer.status == 503 and b"_queue_not_supported" in raw
+        is_no_quorum = answer.status == 503 and b"classic_queue_not_supported" in raw
         if answer.status >= 500 and not (is_check or is_no_quorum):
             faults.append(f"{answer.status} {verb} {target} {body!r} -> {raw[:200]!r}")
         elif raw and answer.headers["Content-Type"].startswith("application/json"):

@@ -21,8 +21,8 @@ def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedClu
     [
         ("add", "classic", "n1", (503, "classic_queue_not_supported")),
         ("delete", "classic", "n1", (503, "classic_queue_not_supported")),
-        ("add", "s", "n1", (503, "stream_queue_not_supported")),
-        ("delete", "s", "n1", (503, "stream_queue_not_supported")),
+        ("add", "s", "n1", (503, "not_quorum_queue")),
+        ("delete", "s", "n1", (503, "not_quorum_queue")),
         ("add", "q", "n9", (503, "node_not_running")),
         ("delete", "q", "n9", (503, "node_not_running")),
         ("add", "none", "n1", (404, "Not Found")),
@@ -49,8 +49,22 @@ def test_http_asks_for_what_it_needs(three: ServedCluster) -> None:
     assert missing.status == 404
     for more in ({"action": "x"}, {"action": "add", "kind": "x"}):
         assert api("POST", "/api/burrowmq/members", more).status == 400
-    classic = api("GET", "/api/queues/quorum/%2F/classic/status")
-    assert (classic.status, classic.body["reason"]) == (503, "classic_queue_not_supported")
+
+
+@pytest.mark.parametrize(
+    ("queue", "code", "body"),
+    [
+        ("%2F/classic", 503, {"status": "failed", "reason": "classic_queue_not_supported"}),
+        ("%2F/s", 503, {"status": "failed", "reason": "not_quorum_queue"}),
+        ("%2F/none", 404, {"error": "Object Not Found", "reason": "Not Found"}),
+        ("none/q", 404, {"error": "Object Not Found", "reason": "Not Found"}),
+    ],
+)
+def test_who_has_no_status(
+    three: ServedCluster, queue: str, code: int, body: dict[str, str]
+) -> None:
+    answer = three.served.api("GET", f"/api/queues/quorum/{queue}/status")
+    assert (answer.status, answer.body) == (code, body)
 
 
 def test_only_administrators_change_members(three: ServedCluster) -> None:
