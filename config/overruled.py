@@ -109,6 +109,11 @@ RULES = (
         for part in ("management", "prometheus")
     ),
     Rule(
+        ("cluster.",),
+        _has_not("cluster.urls"),
+        "no server of a cluster is named; cluster.urls does",
+    ),
+    Rule(
         ("vm_memory_high_watermark_paging_ratio",),
         lambda values: values.get("classic_queue.default_mode", "bounded") != "cached",
         "queues keep few messages in RAM at any time, unless classic_queue.default_mode = cached",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.config.cluster import ALONE
 from burrowmq.config.load import Loaded, load
 from burrowmq.config.units import Endpoint
 
@@ -98,6 +99,19 @@ CASES = {
         ],
         {"ssl_options.verify", "management.ssl.verify", "prometheus.ssl.verify"},
     ),
+    "a cluster without servers": (
+        [
+            "cluster.mirrored = quorum",
+            "cluster.replicas = 5",
+            "cluster.user = u",
+            "cluster.password = p",
+        ],
+        {"cluster.mirrored", "cluster.replicas", "cluster.user", "cluster.password"},
+    ),
+    "a cluster": (
+        ["cluster.urls = nats://a", "cluster.mirrored = quorum", "cluster.replicas = 5"],
+        set(),
+    ),
     "paging": (
         ["vm_memory_high_watermark_paging_ratio = 0.7"],
         {"vm_memory_high_watermark_paging_ratio"},
@@ -121,6 +135,16 @@ def test_what_is_overruled_has_no_effect(tmp_path: Path) -> None:
     config = loaded(tmp_path, *disk, *CASES["origins"][0]).config
     assert (config.resources.disk_absolute_bytes, config.resources.disk_relative) == (10**9, None)
     assert config.management.allowed_origins == ()
+
+
+def test_mirroring_without_a_cluster_is_told_with_its_line(tmp_path: Path) -> None:
+    """It was silent: queues that were to outlive a machine were classic ones, and nothing said so at a start."""
+    found = loaded(tmp_path, "listeners.tcp.default = 5672", "cluster.mirrored = quorum")
+    assert found.warnings == (
+        f"{tmp_path / 'rabbitmq.conf'}:2: cluster.mirrored has no effect here: no server of a cluster is named;"
+        " cluster.urls does",
+    )
+    assert found.config.cluster == ALONE
 
 
 def test_none_rules_out_a_listener_of_the_command_line_too(tmp_path: Path) -> None:
