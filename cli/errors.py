@@ -29,6 +29,12 @@ def failure(text: str, code: int = UNAVAILABLE) -> CliError:
     return CliError(code, f"Error:\n{text}")
 
 
+def bad_option(name: str, value: str, hint: str = "") -> CliError:
+    """A value that an option does not take; `hint` says what it takes."""
+    told = f"Invalid options for this command:\n\n--{name} : {value}"
+    return CliError(USAGE, f"{told} ({hint})" if hint else told)
+
+
 def bad_argument(text: str, code: int = DATAERR) -> CliError:
     """An argument that cannot be right."""
     return CliError(code, f"Error (argument validation): {text}")

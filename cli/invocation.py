@@ -12,7 +12,7 @@ from typing import Any
 
 from burrowmq.cli import render
 from burrowmq.cli.client import NodeClient
-from burrowmq.cli.errors import USAGE, CliError
+from burrowmq.cli.errors import bad_option
 from burrowmq.cli.registry import WITHOUT_APP
 
 
@@ -70,6 +70,11 @@ class Invocation:
         try:
             return float(text)
         except ValueError as error:
-            raise CliError(
-                USAGE, f"Invalid options for this command:\n\n--{name} : {text}"
-            ) from error
+            raise bad_option(name, text) from error
+
+    def choice(self, name: str, *known: str) -> str | None:
+        """An option that is one of a few words. Raises: CliError 64."""
+        text = self.values.get(name)
+        if text is not None and text not in known:
+            raise bad_option(name, text, f"one of {', '.join(known)}")
+        return text

@@ -12,7 +12,7 @@ import secrets
 from collections import Counter
 from typing import NamedTuple
 
-from burrowmq.cli.errors import DATAERR, IOERR, OK, SOFTWARE, CliError, failure
+from burrowmq.cli.errors import DATAERR, IOERR, OK, SOFTWARE, CliError, bad_option, failure
 from burrowmq.cli.invocation import Invocation
 
 SIZES = (1, 3, 5)
@@ -20,6 +20,7 @@ CLIENT_PORT = 4222
 ROUTE_PORT = 6222
 STORE = "/var/lib/nats"
 USER = "burrowmq"
+WORD = "letters, digits, '-', '.' and '_'"
 FRONT_END = "burrowmq-cluster.conf"
 REPLICAS = 3
 """Of a queue that does not say otherwise, where there are so many servers."""
@@ -124,25 +125,29 @@ def _servers(invocation: Invocation, hosts: list[str]) -> list[Server]:
 def _port(invocation: Invocation, option: str, default: int) -> int:
     text = invocation.values.get(option, str(default))
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 65535:
-        raise failure(f"--{option} {text}: a port is a number from 1 to 65535", DATAERR)
+        raise bad_option(option, text, "a port is a number from 1 to 65535")
     return int(text)
 
 
+def _is_word(text: str) -> bool:
+    """Whether a name or a host means the same in both kinds of file, in a URL and in a path."""
+    return bool(text) and all(each.isascii() and (each.isalnum() or each in "-._") for each in text)
+
+
 def _check_word(text: str) -> str:
-    """A name or a host that means the same in both kinds of file, in a URL and in a path."""
-    if not text or not all(each.isascii() and (each.isalnum() or each in "-._") for each in text):
-        raise failure(
-            f"{text or 'nothing'}: a name or host has letters, digits, '-', '.' and '_'", DATAERR
-        )
+    if not _is_word(text):
+        raise failure(f"{text or 'nothing'}: a name or host has {WORD}", DATAERR)
     return text
 
 
 def _files(invocation: Invocation, servers: list[Server]) -> dict[str, str]:
     """Texts by file name."""
-    user = _check_word(invocation.values.get("user", USER))
+    user = invocation.values.get("user", USER)
+    if not _is_word(user):
+        raise bad_option("user", user, f"a name has {WORD}")
     store = os.path.abspath(invocation.values.get("store", STORE))
     if '"' in store or "\\" in store or not store.isprintable():
-        raise failure(f"--store {store}: no quotes, backslashes and line ends", DATAERR)
+        raise bad_option("store", store, "no quotes, backslashes and line ends")
     password, route_password = secrets.token_hex(20), secrets.token_hex(20)
     files = {}
     for server in servers:

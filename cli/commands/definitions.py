@@ -46,6 +46,7 @@ def export_definitions(invocation: Invocation) -> int:
 def import_definitions(invocation: Invocation) -> int:
     """import_definitions FILE, or - or nothing for standard input. It is done when the command returns."""
     source = invocation.args[0] if invocation.args else "-"
+    mirrored_as = invocation.choice("mirrored-as", "classic", "quorum")
     if source == "-":
         invocation.banner("Importing definitions in JSON from standard input ...")
         text = sys.stdin.read()
@@ -62,8 +63,8 @@ def import_definitions(invocation: Invocation) -> int:
             f"Failed to deserialise input (format: JSON) (error: {error})", DATAERR
         ) from error
     path = "/api/definitions"
-    if "mirrored-as" in invocation.values:
-        path += "?" + urlencode({"mirrored_as": invocation.values["mirrored-as"]})
+    if mirrored_as is not None:
+        path += "?" + urlencode({"mirrored_as": mirrored_as})
     try:
         invocation.node.request("POST", path, document)
     except Refused as refused:

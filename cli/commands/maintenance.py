@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from burrowmq.cli import render
 from burrowmq.cli.client import Refused
-from burrowmq.cli.errors import OK, failure
+from burrowmq.cli.errors import OK, USAGE, bad_argument, failure
 from burrowmq.cli.invocation import Invocation
 
 KINDS = ("all", "classic", "quorum")
@@ -74,7 +74,12 @@ def rebalance(invocation: Invocation) -> int:
         for key in ("vhost_pattern", "queue_pattern")
     }
     path = "/api/burrowmq/rebalance"
-    found = invocation.node.request("POST", path, {"kind": kind, **patterns})
+    try:
+        found = invocation.node.request("POST", path, {"kind": kind, **patterns})
+    except Refused as refused:
+        if refused.status == 400:
+            raise bad_argument(refused.reason, USAGE) from refused
+        raise
     columns, rows = ["Output"], [["[]"]]
     if found:
         columns, rows = list(found[0]), [list(row.values()) for row in found]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.cli.client import Refused
-from burrowmq.cli.errors import OK, USAGE, CliError, failure
+from burrowmq.cli.errors import DATAERR, OK, USAGE, CliError, bad_argument, failure
 from burrowmq.cli.invocation import Invocation
 
 STRATEGIES = ("all", "even")
@@ -19,7 +19,11 @@ def _ask(invocation: Invocation, action: str, **more: Any) -> Any:
     try:
         return invocation.node.request("POST", "/api/burrowmq/members", {"action": action, **more})
     except Refused as refused:
-        raise failure(str(refused.reason)) from refused
+        if refused.status == 400:
+            raise bad_argument(refused.reason, USAGE) from refused
+        if refused.status == 404:
+            raise CliError(DATAERR, refused.reason) from refused
+        raise failure(refused.reason) from refused
 
 
 def change(invocation: Invocation) -> int:
@@ -50,8 +54,9 @@ def resize(invocation: Invocation) -> int:
     server, *rest = invocation.args
     if invocation.name == "grow":
         if rest[0] not in STRATEGIES:
-            text = f"strategy '{rest[0]}' is not recognised."
-            raise CliError(USAGE, f"Error (argument validation): {text}")
+            known = ", ".join(STRATEGIES)
+            text = f"strategy '{rest[0]}' is not recognised. Please use one of: {known}"
+            raise bad_argument(text, USAGE)
         invocation.banner(f"Growing {rest[0]} quorum queues on {server}...")
         patterns = {
             key.replace("-", "_"): invocation.values.get(key, "")

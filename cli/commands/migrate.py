@@ -11,7 +11,7 @@ from typing import Any
 
 from burrowmq.cli import terms
 from burrowmq.cli.client import Refused, segment
-from burrowmq.cli.errors import OK, UNAVAILABLE, CliError
+from burrowmq.cli.errors import DATAERR, OK, UNAVAILABLE, USAGE, CliError, bad_argument
 from burrowmq.cli.invocation import Invocation
 
 PATH = "/api/burrowmq/migrations"
@@ -24,7 +24,14 @@ def migrate_queues(invocation: Invocation) -> int:
     """migrate_queues PATTERN: status 69 when not all that match could be moved."""
     pattern, vhost = invocation.args[0], invocation.vhost
     where = f"{PATH}/{segment(vhost)}"
-    rows = invocation.node.get(f"{where}?pattern={segment(pattern)}")
+    try:
+        rows = invocation.node.get(f"{where}?pattern={segment(pattern)}")
+    except Refused as refused:
+        if refused.status == 400:
+            raise bad_argument(refused.reason, USAGE) from refused
+        if refused.status == 404:
+            raise CliError(DATAERR, f"Virtual host '{vhost}' does not exist") from refused
+        raise
     if "dry-run" in invocation.flags and invocation.is_machine_readable:
         invocation.say(terms.compact(rows))
         return OK

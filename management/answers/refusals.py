@@ -22,7 +22,9 @@ def refusal_of(error: Exception) -> ApiError | None:
         return bad_request(str(error))
     if isinstance(error, ImportRefused):
         return bad_request(error.reason)
-    if isinstance(error, BadPattern | MalformedTable):
+    if isinstance(error, BadPattern):
+        return bad_request(f"invalid regular expression: {error}")
+    if isinstance(error, MalformedTable):
         return bad_request(str(error))
     if not isinstance(error, AmqpError):
         return None

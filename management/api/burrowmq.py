@@ -15,7 +15,6 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.rules.policy import PolicyKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -212,10 +211,7 @@ async def rebalance(call: Call) -> web.Response:
         str(body.get(key, default))
         for key, default in (("kind", "all"), ("vhost_pattern", ""), ("queue_pattern", ""))
     )
-    try:
-        return reply(await commands.leaders.rebalance(call.node, kind, vhosts, queues))
-    except BadPattern as error:
-        raise bad_request(str(error)) from error
+    return reply(await commands.leaders.rebalance(call.node, kind, vhosts, queues))
 
 
 async def ready(call: Call) -> web.Response:

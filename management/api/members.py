@@ -6,7 +6,6 @@ rabbit_mgmt_wm_quorum_queue_status (3.13), with its status codes: 204, 202 for w
 
 from __future__ import annotations
 
-from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.reply import (
@@ -66,8 +65,6 @@ async def grow(call: Call) -> web.Response:
     require_keys(body, "vhost_pattern", "queue_pattern", "strategy")
     try:
         await commands.members.grow(call.node, call.path("node"), _strategy(body))
-    except BadPattern as error:
-        raise bad_request(str(error)) from error
     except MemberRefused as refused:
         if refused.word == "node_not_running":
             raise not_found() from refused
@@ -113,14 +110,15 @@ async def command(call: Call) -> web.Response:
             raise ApiError(404, "not_found", f"Virtual host '{vhost}' does not exist")
         queue = commands.members.find(node, vhost, name)
         if queue is None:
-            raise ApiError(404, "not_found", f"Queue '{name}' in vhost '{vhost}' does not exist")
+            text = f"queue '{name}' was not found in virtual host '{vhost}'"
+            raise ApiError(404, "not_found", text)
         if action == "status":
             return reply(await commands.members.status(queue, kind))
         is_kept = CHANGES[action]
         await commands.members.change(node, queue, server, kind=kind, is_kept=is_kept)
-    except BadPattern as error:
-        raise bad_request(str(error)) from error
     except MemberRefused as refused:
+        if refused.word == "node_not_running":  # that one is not known at all
+            raise bad_request(str(refused)) from refused
         raise ApiError(503, "service_unavailable", str(refused)) from refused
     return no_content()
 

@@ -7,7 +7,6 @@ virtual host and a `pattern` which queues could be moved and what prevents other
 from __future__ import annotations
 
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.reply import Call, Route, bad_request, reply
@@ -20,11 +19,7 @@ async def progress(call: Call) -> web.Response:
 
 async def candidates(call: Call) -> web.Response:
     """Which could be moved."""
-    try:
-        found = commands.migrations.candidates(call.node, call.vhost(), call.query("pattern"))
-    except BadPattern as error:
-        raise bad_request(str(error)) from error
-    return reply(found)
+    return reply(commands.migrations.candidates(call.node, call.vhost(), call.query("pattern")))
 
 
 async def begin(call: Call) -> web.Response:

@@ -25,3 +25,10 @@ def test_numbers() -> None:
     assert invocation({"limit": "3"}).number("limit", 0) == 3.0
     with pytest.raises(CliError):
         invocation({"limit": "x"}).number("limit", 0)
+
+
+def test_words_of_which_an_option_is_one() -> None:
+    assert invocation({"as": "b"}).choice("as", "a", "b") == "b"
+    assert invocation({}).choice("as", "a", "b") is None
+    with pytest.raises(CliError, match=r"--as : x \(one of a, b\)"):
+        invocation({"as": "x"}).choice("as", "a", "b")

@@ -62,9 +62,11 @@ def test_mirrored_queues_are_taken_over_as_quorum_queues(
             "other\tclassic",
             "q\tquorum",
         ]
-        output = served.ctl("import_definitions", "--mirrored-as", "stream", stdin=document)
-        assert output.code != 0
-        assert "mirrored_as is classic or quorum, not stream" in output.err
+        refused = served.api("POST", "/api/definitions?mirrored_as=stream", {})
+        assert (refused.status, refused.body["reason"]) == (
+            400,
+            "mirrored_as is classic or quorum, not stream",
+        )
         (logged,) = served.bench.observer.named("policy_without_effect")
         assert "cluster.mirrored = quorum" in logged[2]
 

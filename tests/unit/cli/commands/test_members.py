@@ -14,7 +14,7 @@ from tests.support.served import Served
         (("shrink", "x@y"), 0, "Shrinking quorum queues on x@y...\n\n", ""),
         (("shrink", "x@y", "--errors-only", "--formatter", "json"), 0, "[\n]\n", ""),
         (("grow", "x@y", "odd"), 64, "",
-         "Error (argument validation): strategy 'odd' is not recognised.\n"),
+         "Error (argument validation): strategy 'odd' is not recognised. Please use one of: all, even\n"),
         (("add_member", "orders", "x@y"), 69, "Adding a replica for queue orders on node x@y...\n",
          "Error:\nCannot add members to a classic queue\n"),
         (("delete_replica", "orders", "x@y"), 69, "Removing a replica of queue orders on node x@y...\n",

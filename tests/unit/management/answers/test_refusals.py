@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from burrowmq.broker.rules.auth import LoginRefused
+from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.management.answers.refusals import refusal_of
 from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed
 from burrowmq.protocol.table import MalformedTable
@@ -24,6 +25,12 @@ def test_refusals_keep_their_words(error: Exception, status: int) -> None:
     refusal = refusal_of(error)
     assert refusal is not None
     assert (refusal.status, refusal.reason) == (status, str(error))
+
+
+def test_a_pattern_that_is_none_is_named_as_such() -> None:
+    refusal = refusal_of(BadPattern("missing )"))
+    assert refusal is not None
+    assert (refusal.status, refusal.reason) == (400, "invalid regular expression: missing )")
 
 
 def test_a_bug_is_no_refusal() -> None:

@@ -113,15 +113,6 @@ def test_a_choice_that_never_fits_is_said(
         (("quorum_status", "s"), "Cannot get quorum status of a stream queue"),
         (("stream_status", "classic"), "Cannot get stream status of a classic queue"),
         (("stream_status", "q"), "Cannot get stream status of a quorum queue"),
-        (("add_member", "none", "n1"), "Queue 'none' in vhost '/' does not exist"),
-        (("delete_replica", "none", "n1"), "Queue 'none' in vhost '/' does not exist"),
-        (("quorum_status", "none"), "Queue 'none' in vhost '/' does not exist"),
-        (("add_member", "-p", "v", "q", "n1"), "Virtual host 'v' does not exist"),
-        (("add_member", "q", "n9"), "node n9 is none of the servers: n1, n2, n3"),
-        (("delete_member", "q", "n9"), "node n9 is none of the servers: n1, n2, n3"),
-        (("add_replica", "s", "n9"), "node n9 is none of the servers: n1, n2, n3"),
-        (("grow", "n9", "all"), "node n9 is none of the servers: n1, n2, n3"),
-        (("shrink", "n9"), "node n9 is none of the servers: n1, n2, n3"),
     ],
 )  # fmt: skip
 def test_what_burrowctl_refuses(three: ServedCluster, words: tuple[str, ...], text: str) -> None:
