@@ -20,9 +20,10 @@ from burrowmq.broker.migration.mover import Mover
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.quorum import quorum_arguments, validate_quorum
-from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.turn.clock import Pumpable, Scheduler
+from burrowmq.broker.vhost.mirrored import NO_DLX_OF_REFUSED
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.errors import PreconditionFailed
 
@@ -49,11 +50,30 @@ def obstacle(vhost: Vhost, queue: QueuePort) -> str:
         validate_quorum(successor_of(queue), vhost.name)
     except PreconditionFailed as refused:
         return refused.text
+    if _settings_then(vhost, queue).overflow == "reject-publish-dlx":
+        return NO_DLX_OF_REFUSED
     if not queue.is_asleep and queue.consumers.exclusive is not None:
         return "it has an exclusive consumer"
     if not queue.is_asleep and (queue.is_blocked or queue.is_unreadable):
         return "the disk refuses its files"
     return ""
+
+
+def changes(vhost: Vhost, queue: Queue) -> list[str]:
+    """What will be in force otherwise, since of a quorum queue's overflow and expires the policy's word holds."""
+    now, then = vhost.settings.of(queue.name, queue.arguments), _settings_then(vhost, queue)
+    return [
+        f"{key} {before} becomes {after}"
+        for key, before, after in (
+            ("overflow", now.overflow, then.overflow),
+            ("expires", now.expires_ms, then.expires_ms),
+        )
+        if before != after
+    ]
+
+
+def _settings_then(vhost: Vhost, queue: Queue) -> Settings:
+    return vhost.settings.of_successor(queue.name, successor_of(queue).arguments)
 
 
 class Migration:

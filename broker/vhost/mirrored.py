@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.vhost.vhost import Vhost
 
 MODE: Final = "ha-mode"
+NO_DLX_OF_REFUSED: Final = "a quorum queue takes reject-publish-dlx for drop-head"
 _OF_QUEUES: Final = ("all", "queues", "classic_queues")
 
 
@@ -92,8 +93,12 @@ def _obstacle(vhost: Vhost, made: QueueDeclaration) -> str:
         validate_quorum(made, vhost.name)
     except PreconditionFailed as refused:
         return refused.text
-    if vhost.settings.of(made.name, made.former_arguments or {}).overflow == "reject-publish-dlx":
-        return "a quorum queue takes reject-publish-dlx for drop-head"
+    for found in (
+        vhost.settings.of(made.name, made.former_arguments or {}),
+        vhost.settings.of_successor(made.name, made.arguments),
+    ):
+        if found.overflow == "reject-publish-dlx":
+            return NO_DLX_OF_REFUSED
     return ""
 
 

@@ -91,6 +91,11 @@ class QueueSettings:
         )
         return self._shared(found)
 
+    def of_successor(self, queue_name: str, arguments: FieldTable) -> Settings:
+        """What would be in force for a quorum queue of these arguments that takes a classic one's place."""
+        policy = self._policies.effective("was_classic", queue_name)
+        return self._shared(queue_settings.compute(arguments, policy.definition))
+
     def after_change(self, queue: QueuePort) -> Settings:
         """What is in force for a queue that is there, now that policies have changed."""
         settings = self.of(queue.name, queue.arguments)

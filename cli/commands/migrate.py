@@ -41,16 +41,18 @@ def migrate_queues(invocation: Invocation) -> int:
         if row["obstacle"] and not row["is_under_way"]:
             left += 1
             invocation.say(f"{row['name']}: stays a classic queue: {row['obstacle']}")
-        elif "dry-run" in invocation.flags:
-            invocation.say(f"{row['name']}: would be moved, messages: {row['messages']}")
+            continue
+        told = "".join(f"; {change}" for change in row["changes"])
+        if "dry-run" in invocation.flags:
+            invocation.say(f"{row['name']}: would be moved, messages: {row['messages']}{told}")
         else:
-            left += not _move(invocation, row)
+            left += not _move(invocation, row, told)
     if left and "dry-run" not in invocation.flags:
         raise CliError(UNAVAILABLE, f"Error:\n{left} of {len(rows)} queues are not migrated")
     return OK
 
 
-def _move(invocation: Invocation, row: Row) -> bool:
+def _move(invocation: Invocation, row: Row, told: str) -> bool:
     vhost, name = row["vhost"], row["name"]
     try:
         invocation.node.request("POST", f"{PATH}/{segment(vhost)}/{segment(name)}", {})
@@ -67,7 +69,7 @@ def _move(invocation: Invocation, row: Row) -> bool:
     if queue["type"] != "quorum":
         invocation.say(f"{name}: it was deleted meanwhile, and declared anew")
         return False
-    invocation.say(f"{name}: is a quorum queue")
+    invocation.say(f"{name}: is a quorum queue{told}")
     return True
 
 

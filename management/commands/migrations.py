@@ -20,8 +20,8 @@ PATIENCE_S = 30.0
 
 
 def candidates(node: RunningNode, vhost: str, pattern: str) -> list[Row]:
-    """Each classic queue whose name the pattern is in, and what prevents it. Raises: BadPattern."""
-    from burrowmq.broker.migration.migration import obstacle  # noqa: PLC0415 - see above
+    """Each classic queue whose name the pattern is in, what prevents it, what would change. Raises: BadPattern."""
+    from burrowmq.broker.migration.migration import changes, obstacle  # noqa: PLC0415 - see above
 
     owner, wanted = node.vhosts[vhost], compile_pattern(pattern)
     return [
@@ -31,9 +31,10 @@ def candidates(node: RunningNode, vhost: str, pattern: str) -> list[Row]:
             "messages": queue.ready_count + queue.unacked_count,
             "is_under_way": node.migrations.is_under_way(vhost, queue.name),
             "obstacle": obstacle(owner, queue),
+            "changes": changes(owner, queue),
         }
         for queue in owner.queues_in_order()
-        if queue.kind == "classic" and wanted.is_in(queue.name)
+        if isinstance(queue, Queue) and wanted.is_in(queue.name)
     ]
 
 

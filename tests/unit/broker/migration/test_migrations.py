@@ -15,7 +15,7 @@ from burrowmq.broker.definitions import parameters
 from burrowmq.broker.definitions.parameters import MIGRATION_NOTE
 from burrowmq.broker.migration import migrations as migrations_module
 from burrowmq.broker.migration import mover as mover_module
-from burrowmq.broker.migration.migration import obstacle
+from burrowmq.broker.migration.migration import changes, obstacle
 from burrowmq.broker.migration.migrations import Migrations
 from burrowmq.broker.replicated.queue import ReplicatedQueue
 from burrowmq.broker.rules.policy import Policy
@@ -260,6 +260,7 @@ def former_arguments(bench: ClusterBench) -> Any:
         ({"x-max-length": 3}, ""),
         ({"x-expires": 60_000}, ""),
         ({"x-queue-mode": "lazy", "x-max-length": 3, "x-overflow": "reject-publish"}, ""),
+        ({"x-overflow": "reject-publish-dlx"}, "takes reject-publish-dlx for drop-head"),
         ({}, ""),
     ],
 )
@@ -270,6 +271,52 @@ def test_what_prevents_it_is_said(
     found = obstacle(bench.vhost, moving.queue)
     assert text in found
     assert bool(text) == bool(found)
+
+
+REFUSING, BURYING, DROPPING = "reject-publish", "reject-publish-dlx", "drop-head"
+IN_PLACE = "a quorum queue takes reject-publish-dlx for drop-head"
+
+
+@pytest.mark.parametrize(
+    ("argument", "policy", "prevented", "changed"),
+    [
+        (REFUSING, None, "", []),
+        (BURYING, None, IN_PLACE, []),
+        (None, BURYING, IN_PLACE, []),
+        # Of a classic queue's the argument counts, of a quorum queue's the policy.
+        (BURYING, REFUSING, "", ["overflow reject-publish-dlx becomes reject-publish"]),
+        (REFUSING, BURYING, IN_PLACE, ["overflow reject-publish becomes reject-publish-dlx"]),
+        (REFUSING, DROPPING, "", ["overflow reject-publish becomes drop-head"]),
+        (None, None, "", []),
+    ],
+)
+def test_what_is_done_when_it_is_full_stays_or_is_told(
+    bench: ClusterBench,
+    argument: str | None,
+    policy: str | None,
+    prevented: str,
+    changed: list[str],
+) -> None:
+    if policy is not None:
+        definition = {"overflow": policy, "max-length": 3}
+        parameters.set_policy(bench.vhost, Policy(name="p", pattern="", definition=definition))
+    arguments = {} if argument is None else {"x-overflow": argument}
+    moving = Moving(bench, **arguments)
+    assert obstacle(bench.vhost, moving.queue) == prevented
+    assert changes(bench.vhost, moving.queue) == changed
+    if not prevented:
+        moving.begin()
+        wanted = argument if policy is None else policy
+        assert (moving.queue.kind, moving.queue.settings.overflow) == ("quorum", wanted or DROPPING)
+
+
+def test_what_expires_by_the_policys_word_is_told(bench: ClusterBench) -> None:
+    policy = Policy(name="p", pattern="", definition={"expires": 90_000})
+    parameters.set_policy(bench.vhost, policy)
+    moving = Moving(bench, **{"x-expires": 60_000})
+    assert changes(bench.vhost, moving.queue) == ["expires 60000 becomes 90000"]
+    moving.begin()
+    assert moving.queue.settings.expires_ms == 90_000
 
 
 def test_queues_that_cannot_are_told_apart(bench: ClusterBench) -> None:

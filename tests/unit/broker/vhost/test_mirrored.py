@@ -204,6 +204,14 @@ def test_what_a_policy_wants_of_classic_queues_alone_does_so_too(bench: ClusterB
     assert reason == "a quorum queue takes reject-publish-dlx for drop-head"
 
 
+def test_a_policys_word_holds_for_quorum_queues_alone(bench: ClusterBench) -> None:
+    set_policy(bench, overflow="reject-publish-dlx", max_length=3)
+    declare(bench, arguments={"x-overflow": "reject-publish"})
+    assert bench.vhost.queues["q"].kind == "classic"
+    ((_, _, reason),) = told(bench)
+    assert reason == "a quorum queue takes reject-publish-dlx for drop-head"
+
+
 def test_how_a_classic_queue_keeps_messages_is_no_obstacle(bench: ClusterBench) -> None:
     set_policy(bench)
     asked = {"x-queue-mode": "lazy", "x-queue-version": 2, "x-queue-master-locator": "min-masters"}

@@ -104,6 +104,32 @@ def test_the_command_says_what_it_would_do_and_does_it(cluster: ServedCluster) -
     assert served.ctl("migrate_queues", "one").out.splitlines()[1:] == []
 
 
+def test_what_a_full_queue_does_is_not_changed_without_a_word(cluster: ServedCluster) -> None:
+    served = cluster.served
+    for name, arguments in (
+        ("b.argument", {"x-max-length": 9, "x-overflow": "reject-publish-dlx"}),
+        ("b.other", {"x-max-length": 9, "x-overflow": "reject-publish"}),
+    ):
+        served.api("PUT", f"/api/queues/%2F/{name}", {"durable": True, "arguments": arguments})
+    assert served.ctl("migrate_queues", "--dry-run", "^b").out.splitlines()[1:] == [
+        "b.argument: stays a classic queue: a quorum queue takes reject-publish-dlx for drop-head",
+        "b.other: would be moved, messages: 0",
+    ]
+    assert served.ctl("set_policy", "p", "^b", '{"overflow":"drop-head"}').code == 0
+    moved = [
+        "overflow reject-publish-dlx becomes drop-head",
+        "overflow reject-publish becomes drop-head",
+    ]
+    assert served.ctl("migrate_queues", "--dry-run", "^b").out.splitlines()[1:] == [
+        f"b.argument: would be moved, messages: 0; {moved[0]}",
+        f"b.other: would be moved, messages: 0; {moved[1]}",
+    ]
+    assert served.ctl("migrate_queues", "^b").out.splitlines()[1:] == [
+        f"b.argument: is a quorum queue; {moved[0]}",
+        f"b.other: is a quorum queue; {moved[1]}",
+    ]
+
+
 def test_without_the_cluster_nothing_begins(cluster: ServedCluster) -> None:
     cluster.lose(down_s=0)
     answer = cluster.served.api("POST", f"{PATH}/%2F/a.one", {})
