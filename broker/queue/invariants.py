@@ -72,6 +72,8 @@ def _ids(level: Backlog) -> Iterator[str]:
         yield f"requeued ids reach {requeued_end - 1}, and those in RAM begin at {ram.first}"
     if disk.count and max(requeued_end, ram_end if ram.messages else 0) > disk.first:
         yield f"ids in RAM reach {max(requeued_end, ram_end) - 1}, and those on disk begin at {disk.first}"
+    if ram.messages and not disk.count and ram_end < level.next_seq:
+        yield f"ids in RAM reach {ram_end - 1}, nothing is on disk, and the next id is {level.next_seq}"
     if max(requeued_end, ram_end if ram.messages else 0, disk.first + disk.count) > level.next_seq:
         yield (
             f"the next id is {level.next_seq}, and there are requeued ids up to {requeued_end}, in RAM up to "

@@ -419,8 +419,14 @@ class Backlog:
             self.start_batch_end = loaded[-1][0] + 1
 
     def _accept_parked(self, loaded: list[Loaded], next_seq: int) -> None:
+        parked = self.requeued.parked
+        parked_count, parked_bytes = parked.count, parked.bytes
         entries = self.requeued.unpark(loaded, next_seq, self._kind_of)
-        self.give_back(entries, body_bytes([entry[1] for entry in entries]))
+        size = body_bytes([entry[1] for entry in entries])
+        self.give_back(entries, size)
+        lost_count = parked_count - parked.count - len(entries)
+        if lost_count:
+            self._on_lost(lost_count, 0 if parked.count else parked_bytes - size)
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         ram = self.ram
@@ -448,6 +454,8 @@ class Backlog:
                 size,
             )
         lost_count, lost_bytes = self.disk.skip(count, size, next_seq, self.next_seq)
+        if ram.messages and not self.disk.count and ram.first + len(ram.messages) < self.next_seq:
+            self._ram_to_requeued()  # the last ids are gone, and what arrives next does not follow those in RAM
         if lost_count:
             self._on_lost(lost_count, lost_bytes)
 

@@ -77,6 +77,10 @@ LEVEL: dict[str, tuple[Callable[[Queue], object], str]] = {
         lambda q: put(q.levels[0], next_seq=12),
         "the next id is 12, .* on disk 3 from 10 on",
     ),
+    "a gap behind RAM": (
+        lambda q: put(q.levels[0].disk, count=0, bytes=0),
+        "ids in RAM reach 9, nothing is on disk, and the next id is 13",
+    ),
     "no heap": (lambda q: q.levels[0].requeued.heap.reverse(), "no heap: 1 stands above 0"),
     "twice": (
         lambda q: q.levels[0].requeued.heap.append(q.levels[0].requeued.heap[1]),

@@ -223,6 +223,49 @@ def test_what_the_store_cannot_deliver_is_gone():
     assert world.backlog.count == 0
 
 
+@pytest.mark.parametrize("answers_later", [False, True])
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_what_arrives_behind_ids_that_are_gone_keeps_its_own(answers_later, gone):
+    """The last ones before a clean stop were transient, or are damaged: some are known to be gone, some turn out to be."""
+    world = World(answers_later=answers_later)
+    recovered(world, [0, 1, 2, 3][: 4 - gone], next_seq=4, next_deliver_seq=0)
+    for seq in (2, 3):
+        world.log.entries.pop(seq, None)
+    for _ in range(2):
+        world.backlog.load(2, ALL)
+        world.engine.answer_reads()
+    world.append(b"4", kind=DURABLE)
+    assert sorted(world.log.entries) == [0, 1, 4]
+    taken = []
+    while (run := world.backlog.take(10, ALL)) is not None:
+        assert not run.redelivered
+        taken += zip(run.seqs, (body_of(each.raw) for each in run.messages), strict=True)
+    assert taken == [(0, b"0"), (1, b"1"), (4, b"4")]
+
+
+@pytest.mark.parametrize("answers_later", [False, True])
+def test_of_what_came_back_and_went_to_disk_it_is_told_what_is_lost(answers_later):
+    world = World(answers_later=answers_later)
+    told = []
+    world.backlog = Backlog(
+        lambda: world.log, world._loaded, is_durable=True, on_lost=lambda *lost: told.append(lost)
+    )
+    world.append(*[b"%d" % number * 10 for number in range(200)], kind=DURABLE)
+    run = world.backlog.take(1000, ALL)
+    entries = [
+        (seq, each, 0, DURABLE, True) for seq, each in zip(run.seqs, run.messages, strict=True)
+    ]
+    world.backlog.give_back([entry for entry in entries if entry[0] != 100], run.size - 30)
+    world.backlog.park(0, 0)
+    for seq in (3, 7, 150):
+        del world.log.entries[seq]
+    for _ in range(2):
+        world.backlog.load(1000, ALL)
+        world.engine.answer_reads()
+    assert world.backlog.count == 196
+    assert [sum(column) for column in zip(*told, strict=True)] == [3, 10 + 10 + 30]
+
+
 def test_recovered_transient_copies_are_logged_but_not_durable():
     world = World(is_durable=False)
     world.append(b"t", kind=LOGGED, room=0)
