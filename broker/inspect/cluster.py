@@ -78,11 +78,30 @@ def _shown(at_ms: int) -> str:
 
 def cluster_figures(node: RunningNode) -> Row | None:
     """What Prometheus is told, the names as there; None for a node without a cluster."""
-    link, flow = node.replication.link, node.replication.flow
-    if link is None or flow is None:
+    replication = node.replication
+    link, flow, share, homes = (
+        replication.link,
+        replication.flow,
+        replication.share,
+        replication.homes,
+    )
+    if link is None or flow is None or share is None or homes is None:
         return None
+    rows, sums = share.rows, homes.sums
     return {
         "is_up": int(link.is_open),
         "connections": link.opened_count,
         **dict(zip(flow._fields, flow, strict=True)),
+        "definitions": rows.count,
+        "definitions_are_current": int(rows.is_ready),
+        "definitions_waiting": rows.pending_count,
+        "changes_agreed": rows.agreed_count,
+        "changes_refused": rows.refused_count,
+        "front_ends": homes.peer_count + 1,
+        "homes_here": homes.here_count,
+        "homes_elsewhere": homes.elsewhere_count,
+        "forwarded": sums.forwarded_count,
+        "forwarded_refused": sums.forwarded_refused_count,
+        "taken": sums.taken_count,
+        "taken_refused": sums.taken_refused_count,
     }

@@ -112,6 +112,10 @@ class AgreedRows:
             Row, None
         ] = {}  # pending ones that came too late for what is not seen yet
         self._offer_count = 0
+        self.agreed_count = 0
+        """Changes that this node has made, and that were settled, since its start as what follows."""
+        self.refused_count = 0
+        """Those that were not, or not in time."""
         self._seen = 0
         self._created = ""
         self._is_joining = False
@@ -180,6 +184,7 @@ class AgreedRows:
         row = self._row(kind, key)
         if self.is_away:
             self._forget_if_nothing(row)
+            self.refused_count += 1
             then(AWAY)
             return
         row.waiting.append(then)
@@ -297,6 +302,10 @@ class AgreedRows:
             self._send(row)
 
     def _finish(self, row: Row, reason: str = "") -> None:
+        if reason:
+            self.refused_count += 1
+        else:
+            self.agreed_count += 1
         self._pending.pop(row, None)
         self._behind.pop(row, None)
         self._offer_count -= row.is_offer

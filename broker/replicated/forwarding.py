@@ -13,7 +13,7 @@ has answered (and its disk, where a confirm waits for that). The request, little
 The answer is JSON: the places of messages that the queue has refused. Nothing is sent twice: a message whose answer
 does not come, since the home has died or the connection broke, is refused, though it may have been taken.
 
-State owned: tickets that are open. Called by whoever publishes, and by `broker.replicated.homes`.
+State owned: tickets that are open, and sums. Called by whoever publishes, and by `broker.replicated.homes`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from burrowmq.cluster.api import Refusal, Request
 from burrowmq.cluster.record import RecordError, pack, unpack
 from burrowmq.cluster.tickets import Ticket
 from burrowmq.cluster.wire import Delivered, encode_publish
+from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,17 @@ def subject_of(token: str) -> bytes:
     return _SUBJECT + token.encode()
 
 
+@dataclass(slots=True)
+class Sums:
+    """Messages that went to other front-ends, and that came from them, since the node's start."""
+
+    forwarded_count: int = 0
+    forwarded_refused_count: int = 0
+    """Those of which the home has said so, or nothing in time."""
+    taken_count: int = 0
+    taken_refused_count: int = 0
+
+
 class Elsewhere:
     """A queue at another front-end, as a route has it."""
 
@@ -60,18 +72,19 @@ class Elsewhere:
     is_deleted = False
 
     def __init__(
-        self, front_end: FrontEnd, home: str, vhost_name: str, name: str, *, durable: bool
+        self, front_end: FrontEnd, sums: Sums, home: str, place: tuple[str, str], *, durable: bool
     ) -> None:
-        self.name = name
-        self.vhost_name = vhost_name
+        self.vhost_name, self.name = place
         self.durable = durable
         self._front_end = front_end
+        self._sums = sums
         self._subject = subject_of(home)
-        names = (vhost_name.encode(), name.encode("utf-8", "surrogateescape"))
+        names = (self.vhost_name.encode(), self.name.encode("utf-8", "surrogateescape"))
         self._head = _HEAD.pack(VERSION, *map(len, names)) + b"".join(names)
 
     def publish(self, messages: list[Message], _flags: int, _size: int) -> Outcome:
         """Send a run; its ticket says what became of it."""
+        self._sums.forwarded_count += len(messages)
         room = self._front_end.payload_max - len(self._head)
         ticket = Ticket(len(messages))
         first = size = 0
@@ -82,7 +95,7 @@ class Elsewhere:
             if length > room:
                 # What is before it goes by itself.
                 self._send(ticket, first, parts)
-                _settle(ticket, 1, [place])
+                self._settle(ticket, 1, [place])
                 first, size, parts = place + 1, 0, []
                 continue
             if size + length > room:
@@ -104,23 +117,23 @@ class Elsewhere:
             refused: Sequence[int] = range(count)
             if not isinstance(found, Refusal):
                 refused = [each for each in found.get("refused", ()) if isinstance(each, int)]
-            if _settle(ticket, count, [first + each for each in refused]) and ticket.on_done:
+            if self._settle(ticket, count, [first + each for each in refused]) and ticket.on_done:
                 ticket.on_done()
 
         payload = b"".join((self._head, *parts))
         self._front_end.ask(Request(self._subject, payload), on_answer)
+
+    def _settle(self, ticket: Ticket, count: int, refused: list[int]) -> bool:
+        self._sums.forwarded_refused_count += len(refused)
+        ticket.open_count -= count
+        ticket.refused.extend(refused)
+        return not ticket.open_count
 
 
 class ElsewhereReply(Elsewhere):
     """Who waits for direct replies at another front-end."""
 
     is_no_queue = True
-
-
-def _settle(ticket: Ticket, count: int, refused: list[int]) -> bool:
-    ticket.open_count -= count
-    ticket.refused.extend(refused)
-    return not ticket.open_count
 
 
 class Takes(Protocol):
@@ -137,8 +150,9 @@ class Takes(Protocol):
 class Taking:
     """What other front-ends send for queues of this one."""
 
-    def __init__(self, front_end: FrontEnd, scheduler: Scheduler, node: Takes) -> None:
+    def __init__(self, front_end: FrontEnd, sums: Sums, scheduler: Scheduler, node: Takes) -> None:
         self._front_end = front_end
+        self._sums = sums
         self._scheduler = scheduler
         self._node = node
 
@@ -153,6 +167,7 @@ class Taking:
         self._scheduler.touch()
 
     def _take(self, vhost_name: str, name: str, messages: list[Message], reply: bytes) -> None:
+        self._sums.taken_count += len(messages)
         everything = list(range(len(messages)))
         vhost = self._node.vhosts.get(vhost_name)
         # A reply consumer is published to as a queue is.
@@ -190,6 +205,7 @@ class Taking:
         self._scheduler.when_committed(epoch, on_committed)
 
     def _answer(self, reply: bytes, refused: list[int]) -> None:
+        self._sums.taken_refused_count += len(refused)
         if reply:
             payload = json.dumps({"refused": refused}, separators=(",", ":")).encode()
             self._front_end.write(encode_publish(reply, payload))

@@ -20,7 +20,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from burrowmq.broker.replicated import forwarding
-from burrowmq.broker.replicated.forwarding import Elsewhere, ElsewhereReply, Taking
+from burrowmq.broker.replicated.forwarding import Elsewhere, ElsewhereReply, Sums, Taking
 from burrowmq.broker.report.cluster_state import Flow
 from burrowmq.broker.words.resource import describe
 from burrowmq.cluster.wire import Delivered, encode_publish
@@ -67,7 +67,9 @@ class Homes:
         self._front_end = front_end
         self._scheduler = scheduler
         self._node = node
-        self._taking = Taking(front_end, scheduler, node)
+        self.sums = Sums()
+        """Of messages that went to queues elsewhere, or came for those here."""
+        self._taking = Taking(front_end, self.sums, scheduler, node)
         self._who = front_end.token.decode()
         self._number = 0
         self._mine: dict[Place, str] = {}
@@ -125,6 +127,11 @@ class Homes:
     def elsewhere_count(self) -> int:
         """Those that others have."""
         return len(self._known)
+
+    @property
+    def peer_count(self) -> int:
+        """Other front-ends that are heard of."""
+        return len(self._peers)
 
     # -- what is said -------------------------------------------------------------------------------------------------
 
@@ -202,7 +209,7 @@ class Homes:
         peer.places[place] = kind
         if place not in self._known:
             maker = ElsewhereReply if REPLY in kind else Elsewhere
-            stub = maker(self._front_end, who, *place, durable=DURABLE in kind)
+            stub = maker(self._front_end, self.sums, who, place, durable=DURABLE in kind)
             self._known[place] = stub, who, kind
             self._changed(stub)
 

@@ -24,6 +24,17 @@ GAUGES = {
     "asked_count": ("cluster_asked_messages", "Messages that were asked for and have not come"),
     "pulled_count": ("cluster_pulled_messages", "Messages that have come and wait for a consumer"),
     "unsent_ack_count": ("cluster_unsent_acks", "Acknowledgements that are to be sent to the cluster"),
+    "definitions": ("cluster_definitions", "Definitions that all front-ends share"),
+    "definitions_are_current": (
+        "cluster_definitions_current",
+        "1 while all shared definitions are known here, and changes of them are heard of",
+    ),
+    "definitions_waiting": (
+        "cluster_definitions_waiting", "Changes of definitions that the cluster has not agreed to yet",
+    ),
+    "front_ends": ("cluster_front_ends", "Front-ends that are heard of, this one included"),
+    "homes_here": ("cluster_homes_here", "Classic queues and reply consumers that live at this front-end"),
+    "homes_elsewhere": ("cluster_homes_elsewhere", "Those that are known to live at other front-ends"),
     "quorum_queues": ("quorum_queues", "Quorum queues"),
     "streams": ("streams", "Streams"),
     "with_minimum_quorum": (
@@ -40,6 +51,24 @@ COUNTERS = {
         "cluster_messages_refused",
         "Messages that it has not, or not in time: nacks",
     ),
+    "changes_agreed": (
+        "cluster_definition_changes_agreed",
+        "Changes of definitions, made here, that the cluster has agreed to",
+    ),
+    "changes_refused": (
+        "cluster_definition_changes_refused",
+        "Those that it has not, or not in time: refused, or taken back",
+    ),
+    "forwarded": (
+        "cluster_messages_forwarded",
+        "Messages that went to the home of their queue at another front-end",
+    ),
+    "forwarded_refused": (
+        "cluster_messages_forwarded_refused",
+        "Those that were refused there, or not answered for: nacks",
+    ),
+    "taken": ("cluster_messages_taken", "Messages that other front-ends sent to queues here"),
+    "taken_refused": ("cluster_messages_taken_refused", "Those that their queue here has refused"),
 }
 
 

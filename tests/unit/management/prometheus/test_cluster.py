@@ -5,13 +5,16 @@ Covers: broker/replicated/flow.py
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pika import spec
 
+from burrowmq.cluster.wire import Delivered, encode_publish
 from burrowmq.management.prometheus.cluster import COUNTERS, GAUGES
 from tests.support.patience import patient
 from tests.support.served import Served, request
@@ -129,6 +132,106 @@ def test_how_queues_stand_as_of_the_last_look(cluster: ServedCluster) -> None:
     assert figures(cluster, *names) == [2, 0, 2]
     row = cluster.served.get("/api/queues/%2F/q")
     assert (row["leader"], row["members"], row["online"]) == ("", ["n1", "n2", "n3"], [])
+
+
+class OtherFrontEnd:
+    """One that says where its queue `far` lives, and answers what is sent there; it is a link of the same servers."""
+
+    def __init__(self, cluster: ServedCluster) -> None:
+        self._cluster = cluster
+        self.link = cluster.world.link((), self)
+        self.link.subscribe(b"burrowmq.home.two", 1)
+        self.runs: list[bytes] = []
+        self._refused: list[int] = []
+        """Places of each run that its queue refuses."""
+        self._number = 0
+
+    def opened(self, _: Any) -> None:
+        self.say(all=True, node="rabbit@two", add=[["/", "far", "d"]])
+
+    def received(self, deliveries: list[Delivered]) -> None:
+        for delivered in deliveries:
+            self.runs.append(delivered.payload)
+            answer = json.dumps({"refused": self._refused}).encode()
+            self.link.write(encode_publish(delivered.reply, answer))
+
+    def say(self, **said: Any) -> None:
+        self._number += 1
+        payload = json.dumps({"who": "two", "n": self._number, **said}).encode()
+        self.link.write(encode_publish(b"burrowmq.homes", payload))
+
+    def perform(self, step: Callable[[], object]) -> None:
+        """On the node's loop."""
+        self._cluster.served.bench.perform(step)
+
+    def refuse(self, *places: int) -> None:
+        self._refused = list(places)
+
+    def send(self, payload: bytes) -> None:
+        front_end = self._cluster.served.node.replication.front_end
+        assert front_end is not None
+        data = encode_publish(b"burrowmq.home." + front_end.token, payload, b"_INBOX.two")
+        self.perform(lambda: self.link.write(data))
+
+
+def test_the_definitions_that_front_ends_share(cluster: ServedCluster) -> None:
+    await_figures(cluster, {"cluster_definitions_current": 1, "cluster_definitions_waiting": 0})
+    names = ("cluster_definitions", "cluster_definition_changes_agreed_total")
+    count, agreed = figures(cluster, *names)
+    assert count >= 3, "a virtual host, a user and its permissions"
+    api = cluster.served.api
+    assert api("PUT", "/api/exchanges/%2F/x", {"type": "topic"}).status == 201
+    assert figures(cluster, *names) == [count + 1, agreed + 1]
+    cluster.lose(down_s=2)
+    assert api("PUT", "/api/exchanges/%2F/y", {"type": "topic"}).status == 503
+    assert figures(cluster, "cluster_definitions_current", *names) == [0, count + 1, agreed + 1]
+    assert figures(cluster, "cluster_definition_changes_refused_total") == [1]
+    cluster.find_again()
+    await_figures(cluster, {"cluster_definitions_current": 1, "cluster_definitions": count + 1})
+
+
+def test_a_change_that_waits(cluster: ServedCluster) -> None:
+    await_figures(cluster, {"cluster_definitions_current": 1})
+    cluster.world.is_silent = True
+    share = cluster.served.node.replication.share
+    assert share is not None
+    row = {"vhost": "/", "name": "x", "type": "topic"}
+    cluster.served.bench.perform(lambda: share.rows.change("exchange", '["/","x"]', row))
+    assert figures(cluster, "cluster_definitions_waiting") == [1]
+    cluster.world.is_silent = False
+    cluster.lose(down_s=0)
+    assert figures(cluster, "cluster_definitions_waiting") == [1]
+    cluster.find_again()
+    await_figures(cluster, {"cluster_definitions_waiting": 0, "cluster_definitions_current": 1})
+
+
+def test_homes_and_what_is_sent_between_them(cluster: ServedCluster) -> None:
+    api = cluster.served.api
+    assert api("PUT", "/api/queues/%2F/own", {"durable": True}).status == 201
+    alone = {"cluster_front_ends": 1, "cluster_homes_here": 1, "cluster_homes_elsewhere": 0}
+    await_figures(cluster, alone)
+    other = OtherFrontEnd(cluster)
+    other.perform(other.link.open)
+    await_figures(cluster, alone | {"cluster_front_ends": 2, "cluster_homes_elsewhere": 1})
+    publish(cluster, "far", 3)
+    await_figures(cluster, {"cluster_messages_forwarded_total": 3})
+    other.refuse(0)
+    publish(cluster, "far")
+    forwarded = {
+        "cluster_messages_forwarded_total": 4,
+        "cluster_messages_forwarded_refused_total": 1,
+    }
+    await_figures(cluster, forwarded)
+    for run in other.runs:
+        other.send(run.replace(b"far", b"own", 1))
+        other.send(run.replace(b"far", b"not", 1))
+    await_figures(
+        cluster,
+        {"cluster_messages_taken_total": 8, "cluster_messages_taken_refused_total": 4},
+    )
+    assert cluster.served.get("/api/queues/%2F/own")["messages"] == 4
+    other.perform(lambda: other.say(bye=True))
+    await_figures(cluster, alone | forwarded)
 
 
 def test_a_node_without_a_cluster_has_no_such_family(served: Served) -> None:
