@@ -80,6 +80,7 @@ from burrowmq.broker.inspect.queues import (
     queue_row,
     queues,
     quorum_figures,
+    replicated_counters,
 )
 from burrowmq.broker.inspect.routing import Question, explain
 from burrowmq.broker.inspect.shovels import shovels
@@ -172,6 +173,7 @@ __all__ = [
     "queue_row",
     "queues",
     "quorum_figures",
+    "replicated_counters",
     "session_state",
     "sessions_by_vhost",
     "shovels",

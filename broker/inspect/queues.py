@@ -16,6 +16,7 @@ from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.serve.consumer import Consumer
+from burrowmq.broker.report.metrics import QueueMetrics
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.properties import decode
@@ -209,6 +210,33 @@ def quorum_figures(node: RunningNode) -> Row:
         "streams": sum(queue.kind == "stream" for queue in found),
         "without_quorum": sum(not each.has_quorum for each in known),
         "with_minimum_quorum": sum(each.has_quorum and each.is_critical for each in known),
+    }
+
+
+def replicated_counters(node: RunningNode) -> dict[str, dict[str, int]]:
+    """What of the node's `counters` is of quorum queues and of streams, by kind; nothing without a cluster."""
+    front_end = node.replication.front_end
+    if front_end is None:
+        return {}
+    found = {kind: QueueMetrics() for kind in front_end.gone}
+    for kind, gone in front_end.gone.items():
+        found[kind].add(gone)
+    for _, queue in each_replicated_queue(node):
+        found[queue.kind].add(queue.metrics)
+    return {kind: _as_totals(each) for kind, each in found.items()}
+
+
+def _as_totals(metrics: QueueMetrics) -> dict[str, int]:
+    got, delivered = metrics.get + metrics.get_no_ack, metrics.deliver + metrics.deliver_no_ack
+    return {
+        "messages_delivered": got + delivered,
+        "messages_delivered_auto_ack": metrics.deliver_no_ack,
+        "messages_delivered_manual_ack": metrics.deliver,
+        "messages_get_auto_ack": metrics.get_no_ack,
+        "messages_get_manual_ack": metrics.get,
+        "messages_get_empty": metrics.get_empty,
+        "messages_redelivered": metrics.redeliver,
+        "messages_acknowledged": metrics.ack,
     }
 
 

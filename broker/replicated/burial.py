@@ -31,7 +31,18 @@ RETRY_S: Final = 5.0
 KEPT_MAX: Final = 4_000
 """With so many kept, no more is taken from the stream."""
 
+
 Sure: TypeAlias = Callable[[Death, Message, set[str], Callable[[bool], None]], None]
+
+
+class QuorumDeadLetters(DeadLetters):
+    """What dies where no exchange is set is counted as a quorum queue's."""
+
+    __slots__ = ()
+
+    def drop(self, reason: str, count: int) -> None:
+        """See there."""
+        self._totals.count_dropped(reason, count, of_quorum=True)
 
 
 class _Kept(NamedTuple):
@@ -136,7 +147,7 @@ class Burial:
             return
         if is_stored:
             kept = self._kept.pop(sequence)
-            self._totals.count_dead_lettered(kept.death.reason, 1)
+            self._totals.count_stored(kept.death.reason, 1)
             self._shelf.forget([sequence], [kept.message], LOGGED)
             self._changed()
             return

@@ -26,6 +26,7 @@ from typing import Final, Protocol, TypeAlias, TypeVarTuple
 
 from burrowmq.broker.replicated.news import CHANGED, SUBJECTS, USED, Hearer, News
 from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
+from burrowmq.broker.report.metrics import QueueMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.cluster.api import (
@@ -117,6 +118,8 @@ class FrontEnd:
         self._members: dict[Member, str] = {}
         self._by_stream: dict[str, Member] = {}
         self._past = Flow()  # of members that have left
+        self.gone = {"quorum": QueueMetrics(), "stream": QueueMetrics()}
+        """What deleted queues had counted, by their kind."""
         self._news = News(token.decode(), scheduler, self._link.write, self._by_stream)
         for sid, subject in zip(_NEWS_SIDS, SUBJECTS, strict=True):
             self._link.subscribe(subject, sid)

@@ -25,11 +25,10 @@ from typing import Final
 from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.outcome import ACCEPTED, Outcome, Rejected
-from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
-from burrowmq.broker.replicated.burial import Burial
+from burrowmq.broker.replicated.burial import Burial, QuorumDeadLetters
 from burrowmq.broker.replicated.excess import Excess
 from burrowmq.broker.replicated.figures import Figures
 from burrowmq.broker.replicated.flow import flow_of
@@ -114,7 +113,8 @@ class ReplicatedQueue(Figures):
 
     def _make_parts(self, name: str, context: QueueContext) -> None:
         front_end, scheduler = self._front_end, context.scheduler
-        self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
+        totals, republish = context.metrics, context.republish
+        self.dead_letters = QuorumDeadLetters(self.name, scheduler, totals, republish)
         self._shelf = Shelf(self._on_forgotten, scheduler.wall_ms)
         self._burial = Burial(
             self._shelf,
@@ -460,6 +460,7 @@ class ReplicatedQueue(Figures):
         """End: cancel consumers, let go of the stream."""
         self.is_deleted = True
         self._context.metrics.queues_deleted += 1
+        self._front_end.gone["quorum"].add(self.counts.metrics)
         self._lease.end()
         self._serving.end()
         self.dead_letters.end()

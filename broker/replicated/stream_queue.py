@@ -396,6 +396,7 @@ class StreamQueue(StreamFigures):
         """End: cancel consumers, let go of the stream."""
         self.is_deleted = True
         self._context.metrics.queues_deleted += 1
+        self._front_end.gone["stream"].add(self.counts.metrics)
         self._origin.end()
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)

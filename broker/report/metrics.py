@@ -23,6 +23,11 @@ class QueueMetrics:
     ack: int = 0
     redeliver: int = 0
 
+    def add(self, gone: QueueMetrics) -> None:
+        """A queue is gone."""
+        for name in QueueMetrics.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(gone, name))
+
 
 @dataclass(slots=True)
 class ChannelMetrics:
@@ -86,6 +91,19 @@ class NodeMetrics:
     dropped_expired: int = 0
     dropped_maxlen: int = 0
     dropped_delivery_limit: int = 0
+    # Of these, those of quorum queues: sent at most once, stored for sure, dropped.
+    quorum_dead_lettered_rejected: int = 0
+    quorum_dead_lettered_expired: int = 0
+    quorum_dead_lettered_maxlen: int = 0
+    quorum_dead_lettered_delivery_limit: int = 0
+    quorum_stored_rejected: int = 0
+    quorum_stored_expired: int = 0
+    quorum_stored_maxlen: int = 0
+    quorum_stored_delivery_limit: int = 0
+    quorum_dropped_rejected: int = 0
+    quorum_dropped_expired: int = 0
+    quorum_dropped_maxlen: int = 0
+    quorum_dropped_delivery_limit: int = 0
     connections_opened: int = 0
     connections_closed: int = 0
     channels_opened: int = 0
@@ -96,12 +114,19 @@ class NodeMetrics:
     auth_attempts: int = 0
     auth_failures: int = 0
 
-    def count_dead_lettered(self, reason: str, count: int) -> None:
+    def count_dead_lettered(self, reason: str, count: int, *, of_quorum: bool = False) -> None:
         """Count messages that a dead-letter exchange took."""
-        counter = f"dead_lettered_{reason}"
-        setattr(self, counter, getattr(self, counter) + count)
+        self._count("dead_lettered", reason, count, of_quorum=of_quorum)
 
-    def count_dropped(self, reason: str, count: int) -> None:
+    def count_dropped(self, reason: str, count: int, *, of_quorum: bool = False) -> None:
         """Count messages that died without reaching a dead-letter exchange."""
-        counter = f"dropped_{reason}"
-        setattr(self, counter, getattr(self, counter) + count)
+        self._count("dropped", reason, count, of_quorum=of_quorum)
+
+    def count_stored(self, reason: str, count: int) -> None:
+        """Count messages of quorum queues whose dead letters all queues have that they are for."""
+        self._count("dead_lettered", reason, count, of_quorum=False)
+        self._count("quorum_stored", reason, count, of_quorum=False)
+
+    def _count(self, what: str, reason: str, count: int, *, of_quorum: bool) -> None:
+        for counter in (f"{what}_{reason}", f"quorum_{what}_{reason}")[: 1 + of_quorum]:
+            setattr(self, counter, getattr(self, counter) + count)

@@ -78,7 +78,9 @@ class Republisher:
     def _publish(self, death: Death, messages: Sequence[Message]) -> None:
         exchange = self._vhost.exchanges.get(death.exchange.decode("utf-8", "surrogateescape"))
         if exchange is None:
-            self._metrics.count_dropped(death.reason, len(messages))
+            self._metrics.count_dropped(
+                death.reason, len(messages), of_quorum=self._is_of_quorum(death)
+            )
             return
         lost = 0
         if self._vhost.routes_by_key(exchange):
@@ -90,8 +92,13 @@ class Republisher:
         else:
             for message in messages:
                 lost += self._send(exchange, message, death)
-        self._metrics.count_dead_lettered(death.reason, len(messages) - lost)
-        self._metrics.count_dropped(death.reason, lost)
+        of_quorum = self._is_of_quorum(death)
+        self._metrics.count_dead_lettered(death.reason, len(messages) - lost, of_quorum=of_quorum)
+        self._metrics.count_dropped(death.reason, lost, of_quorum=of_quorum)
+
+    def _is_of_quorum(self, death: Death) -> bool:
+        queue = self._vhost.queues.get(death.queue)
+        return queue is not None and queue.kind == "quorum"
 
     def _send_alike(
         self, exchange: Exchange, messages: list[Message], expiration: bytes | None, death: Death

@@ -35,6 +35,7 @@ from burrowmq.management.answers.reply import collect
 from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
 from burrowmq.management.prometheus import metrics
 from burrowmq.management.prometheus.cluster import cluster_families
+from burrowmq.management.prometheus.global_counters import global_families
 from burrowmq.management.prometheus.metrics import Metric
 from burrowmq.management.prometheus.series import Series, labels_text
 
@@ -84,7 +85,7 @@ async def written(families: Iterable[Family]) -> AsyncIterator[bytes]:
 
 async def per_object(node: RunningNode) -> list[Family]:
     """One series an object."""
-    families = [*_identity("rabbitmq_", node), *_node_families(node), *_global_families(node)]
+    families = [*_identity("rabbitmq_", node), *_node_families(node), *global_families(node)]
     wanted = {
         metric.family for metric in (*metrics.QUEUES, *metrics.CONNECTIONS, *metrics.CHANNELS)
     }
@@ -109,7 +110,7 @@ async def detailed(node: RunningNode, wanted: set[str], vhosts: set[str] | None)
 async def aggregated(node: RunningNode) -> list[Family]:
     """Sums: a page whose size does not depend on the number of queues."""
     totals, counters = inspect.object_totals(node), inspect.counters(node)
-    families = [*_identity("rabbitmq_", node), *_node_families(node), *_global_families(node)]
+    families = [*_identity("rabbitmq_", node), *_node_families(node), *global_families(node)]
     families += [
         GaugeMetricFamily(f"rabbitmq_{name}", f"Number of {name}", totals[name])
         for name in ("connections", "channels", "consumers", "queues")
@@ -256,36 +257,6 @@ def _store_families(node: RunningNode) -> Iterator[Family]:
         family = GaugeMetricFamily(f"burrowmq_store_{name}", f"Store: {name.replace('_', ' ')}")
         family.add_metric([], value)
         yield family
-
-
-def _global_families(node: RunningNode) -> Iterator[Family]:
-    counters = inspect.counters(node)
-    for name, text in metrics.GLOBAL_BY_PROTOCOL.items():
-        family = CounterMetricFamily(f"rabbitmq_global_{name}", text, labels=["protocol"])
-        family.add_metric(["amqp091"], counters[name])
-        yield family
-    for name, (counter, text) in metrics.GLOBAL_BY_QUEUE_TYPE.items():
-        family = CounterMetricFamily(
-            f"rabbitmq_global_{name}", text, labels=["protocol", "queue_type"]
-        )
-        family.add_metric(["amqp091", "rabbit_classic_queue"], counters[counter])
-        yield family
-    for name, ((taken, dropped), text) in metrics.GLOBAL_DEAD_LETTERED.items():
-        labels = ["queue_type", "dead_letter_strategy"]
-        family = CounterMetricFamily(f"rabbitmq_global_{name}", text, labels=labels)
-        family.add_metric(["rabbit_classic_queue", "at_most_once"], counters[taken])
-        family.add_metric(["rabbit_classic_queue", "disabled"], counters[dropped])
-        yield family
-    totals = inspect.object_totals(node)
-    for name, value in (
-        ("publishers", inspect.publisher_count(node)),
-        ("consumers", totals["consumers"]),
-    ):
-        gauge = GaugeMetricFamily(
-            f"rabbitmq_global_{name}", f"Number of {name}", labels=["protocol"]
-        )
-        gauge.add_metric(["amqp091"], value)
-        yield gauge
 
 
 # -- per object --------------------------------------------------------------------------------------------------

@@ -311,18 +311,13 @@ GLOBAL_BY_QUEUE_TYPE = {
     "messages_redelivered": ("messages_redelivered", "Messages redelivered"),
     "messages_acknowledged": ("messages_acknowledged", "Messages acknowledged by consumers"),
 }
-# name: (counter of messages that a dead-letter exchange took, counter of those that none took), help
+# By the reason that messages died for; `broker.report.metrics.NodeMetrics` has its counters.
 GLOBAL_DEAD_LETTERED = {
-    "messages_dead_lettered_maxlen": (
-        ("dead_lettered_maxlen", "dropped_maxlen"),
-        "Dead-lettered because a queue was full",
-    ),
-    "messages_dead_lettered_expired": (
-        ("dead_lettered_expired", "dropped_expired"),
-        "Dead-lettered because they expired",
-    ),
-    "messages_dead_lettered_rejected": (
-        ("dead_lettered_rejected", "dropped_rejected"),
-        "Dead-lettered because they were rejected",
-    ),
+    "maxlen": "Dead-lettered because a queue was full",
+    "expired": "Dead-lettered because they expired",
+    "rejected": "Dead-lettered because they were rejected",
+    "delivery_limit": "Dead-lettered because they were delivered too often",
 }
+OF_QUORUM_QUEUES_ONLY = frozenset({"delivery_limit"})
+NEVER_AT_LEAST_ONCE = frozenset({"maxlen"})
+"""That strategy has full queues refuse what is published."""

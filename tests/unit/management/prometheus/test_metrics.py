@@ -29,5 +29,6 @@ def test_counters_are_the_nodes(bench: NodeBench) -> None:
     counters = inspect.counters(bench.node)
     named = [*metrics.CHANNEL_TOTALS.values(), *metrics.GLOBAL_BY_PROTOCOL,
              *(counter for counter, _ in metrics.GLOBAL_BY_QUEUE_TYPE.values()),
-             *(each for both, _ in metrics.GLOBAL_DEAD_LETTERED.values() for each in both)]  # fmt: skip
+             *(f"{what}_{reason}" for what in ("dead_lettered", "dropped") for reason in metrics.GLOBAL_DEAD_LETTERED)
+            ]  # fmt: skip
     assert set(named) <= set(counters)
