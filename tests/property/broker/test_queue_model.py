@@ -202,5 +202,5 @@ class QueueModel(RuleBasedStateMachine):
         verify(queue)
 
 
-QueueModel.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+QueueModel.TestCase.settings = settings(max_examples=160, stateful_step_count=40, deadline=None)
 TestQueueModel = QueueModel.TestCase
