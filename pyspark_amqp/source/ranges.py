@@ -13,7 +13,7 @@ version is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
@@ -56,6 +56,14 @@ class Ranges:
     def to_json(self) -> dict[str, Any]:
         """Return Spark's form."""
         return {"v": VERSION, "from": dict(self.starts), "to": dict(self.ends)}
+
+    def without(self, queues: Collection[str]) -> Ranges:
+        """Return this one as if it had never named these."""
+        starts, ends = (
+            {queue: at for queue, at in each.items() if queue not in queues}
+            for each in (self.starts, self.ends)
+        )
+        return Ranges(starts, ends)
 
     def following(
         self, begins: Mapping[str, int], ends: Mapping[str, int], limit: int | None

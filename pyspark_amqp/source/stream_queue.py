@@ -34,10 +34,10 @@ from pyspark_amqp.options import StreamQueueOptions, read_stream_queue_options
 from pyspark_amqp.options.connection import may_rotate
 from pyspark_amqp.source.patience import persist
 from pyspark_amqp.source.ranges import Range, Ranges
-from pyspark_amqp.source.retention import OffsetsGone, Retention, first_now
+from pyspark_amqp.source.retention import OffsetsGone, Retention, end_now, first_now, tell_others
 from pyspark_amqp.source.tail import Tail
 from pyspark_amqp.wire import Connection, Deliveries, StepTimeout, WireError, connect
-from pyspark_amqp.wire.stream_queue import StreamConsumer, offset_of
+from pyspark_amqp.wire.stream_queue import FIRST, StreamConsumer, offset_of
 
 _LOG: Final = logging.getLogger("pyspark_amqp")
 CHUNK_BYTES: Final = 16 << 20
@@ -95,7 +95,16 @@ class StreamQueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starting = self._checked().starting
         unknown = {queue: each for queue, each in starting.items() if queue not in at.ends}
         begins = self._tail().begins(unknown) if unknown else {}
-        self._last_ends = ends = self._tail().ends()
+        self._last_ends = ends = self._tail().ends(self._read(at))
+        others = self._tail().others
+        if others:
+            fails = self._checked().fails_on_data_loss
+            tell_others(
+                {queue: (known, ends[queue]) for queue, known in others.items()}, fails=fails
+            )
+            at = at.without(others)
+            begins |= self._tail().begins(dict.fromkeys(others, FIRST))
+            others.clear()
         if self._stop_at is not None:
             ends = {queue: min(end, self._stop_at.get(queue, 0)) for queue, end in ends.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -139,6 +148,15 @@ class StreamQueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._refusal is not None:
             raise self._refusal
         return self._options
+
+    def _read(self, at: Ranges) -> dict[str, int]:
+        """Up to where streams were read; a number that the query was given to begin with says nothing of them."""
+        starting = self._checked().starting
+        return {
+            queue: end
+            for queue, end in at.ends.items()
+            if queue in starting and starting[queue] != end
+        }
 
     def _tail(self) -> Tail:
         if self._tail_once is None:
@@ -198,7 +216,10 @@ class RangeReader:
         self._options = options
         self._queue, self._at, self._end = range_
         self._retention = Retention(
-            range_, lambda: first_now(options, range_.queue), fails=options.fails_on_data_loss
+            range_,
+            lambda: first_now(options, range_.queue),
+            lambda: end_now(options, range_.queue),
+            fails=options.fails_on_data_loss,
         )
         self._connection: Connection | None = None
         self._consumer: StreamConsumer | None = None

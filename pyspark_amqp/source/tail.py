@@ -4,7 +4,10 @@ State: a Tail owns a connection for each stream, on which it waits at the end fo
 each whose beginning is not known yet. Lives on the driver for one run of a query. Spark asks a hundred times a second
 while nothing comes: then nothing is sent.
 
-Invariants: an end never goes back; nothing that is read here is a row of anybody; a queue that is no stream is refused
+A stream that ends before what was read of it, or before what was said of it, may be slow to say all that it has: an end
+goes back only where, after all patience, nothing comes from there. Then it is another stream of that name.
+
+Invariants: nothing that is read here is a row of anybody; a queue that is no stream is refused
 by name; of a stream that has nothing, `next` and `last` begin with the first message that comes after they were asked
 for, however late the answer is.
 """
@@ -12,12 +15,13 @@ for, however late the answer is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from pyspark_amqp.options import StreamQueueOptions
 from pyspark_amqp.options.connection import Addresses, may_rotate
 from pyspark_amqp.source.patience import persist
-from pyspark_amqp.wire import Connection, WireError, connect, queue_state
+from pyspark_amqp.wire import Connection, NotReady, WireError, connect, queue_state
 from pyspark_amqp.wire.stream_queue import (
     FIRST,
     NEXT,
@@ -31,6 +35,10 @@ from pyspark_amqp.wire.stream_queue import (
 from pyspark_amqp.wire.table import Timestamp
 
 T = TypeVar("T")
+
+
+class NothingCame(NotReady):
+    """The stream has nothing there, or is slow because one of its servers has just gone."""
 
 
 class _Watch:
@@ -64,13 +72,30 @@ class Tail:
         self._queues = tuple(options.starting)
         self._idle_s = options.idle_timeout_s
         self._retry_timeout_s = options.retry_timeout_s
-        self._ends: dict[str, int | None] = {}
+        self._ends: dict[str, int] = {}
+        self._known: dict[str, int] = {}  # as it was said last
+        self.others: dict[str, int] = {}
+        """Streams that end before this offset, up to which there was one; who begins with it forgets it."""
         self._watches: dict[str, _Watch] = {}
         self._pins: dict[str, _Watch] = {}
 
-    def ends(self) -> dict[str, int]:
-        """Return the offset after each stream's last message; without streams that have none. Raises: WireError."""
-        return self._patiently(self._ask_all)
+    def ends(self, read: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Return the offset after each stream's last message; without streams that have none. Raises: WireError.
+
+        `read`: up to where each was read. Which of them are not those any more is in `others` then.
+        """
+        self._patiently(self._ask_all)
+        for queue, end in self._ends.items():
+            known = max(self._known.get(queue, 0), (read or {}).get(queue, 0))
+            if end >= known or queue in self.others:
+                continue
+            if self._reaches(queue, known):
+                self._ends[queue] = known
+                self._patiently(partial(self._watch, queue, known))
+            else:
+                self.others[queue] = known
+        self._known = dict(self._ends)
+        return dict(self._ends)
 
     def begins(self, positions: Mapping[str, Position]) -> dict[str, int]:
         """Return the offset at each of these positions; without streams that have no message. Raises: WireError."""
@@ -100,14 +125,28 @@ class Tail:
         rotates = may_rotate(self._addresses)
         return persist(ask, self._retry_timeout_s, may_rotate=rotates)
 
-    def _ask_all(self) -> dict[str, int]:
+    def _ask_all(self) -> None:
         for queue in self._queues:
             if not self._stands_still(queue):
                 end = asked(self._addresses, queue, end_offset)
                 if end is not None:
-                    self._ends[queue] = max(end, self._ends.get(queue) or 0)
-                self._watch(queue)
-        return {queue: end for queue, end in self._ends.items() if end is not None}
+                    self._ends[queue] = end
+                self._watch(queue, FIRST if end is None else end)
+
+    def _reaches(self, queue: str, end: int) -> bool:
+        """Whether there is a message at the offset before an end, or behind it."""
+
+        def ask() -> int:
+            found = asked(self._addresses, queue, lambda c, q: offset_at(c, q, end - 1))
+            if found is None:
+                step = f"reading '{queue}'"
+                raise NothingCame(self._addresses[0].place, step, f"nothing comes from {end - 1}")
+            return found
+
+        try:
+            return self._patiently(ask) >= end - 1
+        except NothingCame:
+            return False
 
     def _stands_still(self, queue: str) -> bool:
         watch = self._watches.get(queue)
@@ -122,9 +161,11 @@ class Tail:
         del self._watches[queue]
         return False
 
-    def _watch(self, queue: str) -> None:
-        end = self._ends.get(queue)
-        self._watches[queue] = _Watch(self._addresses, queue, FIRST if end is None else end)
+    def _watch(self, queue: str, position: Position) -> None:
+        former = self._watches.pop(queue, None)
+        if former is not None:
+            former.close()
+        self._watches[queue] = _Watch(self._addresses, queue, position)
 
     def _begin_all(self, positions: Mapping[str, Position]) -> dict[str, int]:
         found = {}

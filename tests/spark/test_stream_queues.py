@@ -69,9 +69,9 @@ def stream(node: StreamBroker) -> str:
     return declared(node)
 
 
-def declared(node: StreamBroker, **arguments: int | str) -> str:
+def declared(node: StreamBroker, name: str = "", **arguments: int | str) -> str:
     """Declare a stream, as soon as servers that have just begun have elected who makes it."""
-    name = f"stream.{uuid.uuid4().hex[:12]}"
+    name = name or f"stream.{uuid.uuid4().hex[:12]}"
     given = {key.replace("_", "-"): value for key, value in arguments.items()}
     deadline = time.monotonic() + patient(60)
     while True:
@@ -286,6 +286,40 @@ def test_a_stream_that_is_deleted_under_a_query(node: StreamBroker, stream: str)
         while time.monotonic() < deadline:
             reader.latestOffset(end, ReadAllAvailable())
     reader.stop()
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "checkpoint"])
+def test_a_stream_that_is_declared_anew_under_a_query(
+    node: StreamBroker, stream: str, is_running: bool
+) -> None:
+    """It has fewer messages than were read of the former one: nothing would come, and nothing was said."""
+    for first in range(0, 50, 10):  # in chunks of their own, or nearly
+        publish(node.url, stream, range(first, first + 10))
+    quick = {"pollTimeoutMs": "500", "retryTimeoutMs": "1000"}
+    reader = StreamQueueReader(options(node, stream, **quick), COLUMNS)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert numbers(rows_of(reader, reader.partitions(start, end))) == list(range(50))
+    with connect(node.url) as connection:
+        delete_queue(connection, stream)
+    declared(node, name=stream)
+    publish(node.url, stream, range(100, 105))
+    again = StreamQueueReader(options(node, stream, **quick), COLUMNS)
+    with pytest.raises(
+        OffsetsGone, match=rf"stream '{stream}' ends before \d+ now, and did before"
+    ):
+        after(reader if is_running else again, end)
+    with pytest.raises(OffsetsGone, match=r"offsets \d+ to \d+ are gone; it ends before \d+ now"):
+        rows_of(again, again.partitions(start, end))
+    again.stop()
+    reader.stop()
+    careless = StreamQueueReader(options(node, stream, failOnDataLoss="false", **quick), COLUMNS)
+    careless.prepareForTriggerAvailableNow()
+    following = after(careless, end)
+    rows = rows_of(careless, careless.partitions(end, following))
+    assert numbers(rows) == list(range(100, 105))
+    assert careless.latestOffset(following, ReadAllAvailable()) == following
+    careless.stop()
 
 
 def test_a_queue_that_is_no_stream_is_refused_by_name(node: StreamBroker) -> None:

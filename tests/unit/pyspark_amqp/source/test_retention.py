@@ -10,16 +10,17 @@ pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
 
 from pyspark_amqp.source.patience import Clock
 from pyspark_amqp.source.ranges import Range
-from pyspark_amqp.source.retention import EVERY_S, OffsetsGone, Retention
+from pyspark_amqp.source.retention import EVERY_S, OffsetsGone, Retention, tell_others
 
 END = 100_000
 
 
 class Stream:
-    """A stream whose first offset a test sets."""
+    """A stream whose first offset, and the one after its last, a test sets."""
 
-    def __init__(self, first: int | None) -> None:
+    def __init__(self, first: int | None, end: int | None = END) -> None:
         self.first = first
+        self.end = end
         self.asked_count = 0
 
     def first_now(self) -> int | None:
@@ -38,7 +39,9 @@ class SetClock(Clock):
 
 
 def retention(stream: Stream, *, fails: bool = True, clock: Clock | None = None) -> Retention:
-    return Retention(Range("s", 10, END), stream.first_now, fails=fails, clock=clock)
+    return Retention(
+        Range("s", 10, END), stream.first_now, lambda: stream.end, fails=fails, clock=clock
+    )
 
 
 def test_consecutive_offsets_are_not_asked_about() -> None:
@@ -115,3 +118,33 @@ def test_a_range_of_which_nothing_is_left() -> None:
         OffsetsGone, match=f"offsets 50 to {END - 1} are gone; it has no message now"
     ):
         retention(Stream(None)).has_ended(50)
+
+
+@pytest.mark.parametrize("end", [5, 50])
+def test_a_stream_that_ends_before_the_range_does_is_another_one(
+    end: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(
+        OffsetsGone,
+        match=f"offsets 50 to {END - 1} are gone; it ends before {end} now. It was deleted and declared again,",
+    ):
+        retention(Stream(0, end)).has_ended(50)
+    with caplog.at_level(logging.WARNING, "pyspark_amqp"):
+        assert retention(Stream(0, end), fails=False).has_ended(50)
+    assert caplog.messages == [
+        f"stream 's': offsets 50 to {END - 1} are gone; it ends before {end} now: {END - 50} offsets are left out"
+    ]
+
+
+@pytest.mark.parametrize("end", [51, END, None])
+def test_a_stream_that_is_slow_is_not(end: int | None) -> None:
+    assert not retention(Stream(0, end)).has_ended(50)
+
+
+def test_others_are_told_all_at_once() -> None:
+    with pytest.raises(OffsetsGone) as told:
+        tell_others({"a": (100, 5), "b": (7, 1)}, fails=True)
+    assert str(told.value) == (
+        "stream 'a' ends before 5 now, and did before 100; stream 'b' ends before 1 now, and did before 7."
+        " It was deleted and declared again, or has lost its end; failOnDataLoss=false begins again with the first message"
+    )
