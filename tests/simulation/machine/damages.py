@@ -55,9 +55,9 @@ def damage_a_write(run: Run) -> None:
         run.note(f"damage: {damage.path} {damage.offset} {len(damage.lost)}")
         # A record that was written to another place of its segment hides those between: that costs the segment.
         is_elsewhere = len(damages) > 1 and damage.path.endswith(".seg")
-        # With what stands on both sides: a short body may lie across an edge.
+        # With what stands on both sides: a short body may lie across an edge, or its frame's last octet behind one.
         end = damage.offset + len(damage.lost)
-        before = content[max(0, damage.offset - PIECE + 1) : damage.offset]
+        before = content[max(0, damage.offset - PIECE) : damage.offset]
         numbers |= _numbers_in(run, before + damage.lost + content[end : end + PIECE - 1])
         if damage.path.endswith((".seg", ".qs")) and damage.offset >= 64 and not is_elsewhere:
             numbers |= _numbers_in(run, content[damage.offset : end + NEAR])
