@@ -20,6 +20,7 @@ TRICKLES = 0.4
 TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octets are to these
 SQLITE = 0.2
 RESEGMENTED = 0.05
+CALM = 0.1  # of the runs have a clean stop every eight steps: what was not delivered before it is fresh after it
 OS = 0.05
 # Stores without a commit log, with one, and with one after some starts.
 LOGS = ((False,), (True,), (True,), (True, False), (False, True, True))
@@ -145,6 +146,9 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     anew = random.Random(f"resegment {seed}")
     if anew.random() < RESEGMENTED:
         chosen = ["resegment" if anew.random() < 0.1 else name for name in chosen]
+    calm = random.Random(f"calm {seed}")
+    if calm.random() < CALM:
+        chosen = ["restart" if calm.random() < 0.12 else name for name in chosen]
     if pairs.random() < PAIRS:
         chosen = ["renew" if pairs.random() < 0.15 else name for name in chosen]
     has_estates = estate.random() < ESTATES
