@@ -11,20 +11,58 @@ from typing import Any
 
 from burrowmq.broker.inspect.values import Row, plain
 from burrowmq.broker.queue.port import QueuePort
-from burrowmq.broker.queue.rules.settings import PRIORITY_MAX
+from burrowmq.broker.queue.rules.settings import PRIORITY_MAX, Settings
 from burrowmq.broker.rules.policy import LOWER_HOLDS
 from burrowmq.broker.vhost.vhost import Vhost
 
-# A limit given twice is the lower one; for the rest the argument holds.
-LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes", "consumer-timeout")
-WORDS = (
-    "overflow",
-    "dead-letter-exchange",
-    "dead-letter-routing-key",
-    "queue-mode",
-    "queue-version",
+# Of several words for a setting, which holds: the lower one, the argument's or the policies'; or there is only one.
+LOWER, ARGUMENT, POLICY, ALONE = "lower", "argument", "policy", "alone"
+RULES: dict[str, dict[str, str]] = {
+    "classic": {
+        "message-ttl": LOWER,
+        "expires": LOWER,
+        "max-length": LOWER,
+        "max-length-bytes": LOWER,
+        "consumer-timeout": LOWER,
+        "overflow": ARGUMENT,
+        "dead-letter-exchange": ARGUMENT,
+        "dead-letter-routing-key": ARGUMENT,
+        "queue-mode": ARGUMENT,
+        "queue-version": ARGUMENT,
+        "max-priority": ALONE,
+        "single-active-consumer": ALONE,
+    },
+    "quorum": {
+        "message-ttl": LOWER,
+        "expires": POLICY,
+        "max-length": LOWER,
+        "max-length-bytes": LOWER,
+        "consumer-timeout": LOWER,
+        "delivery-limit": LOWER,
+        "overflow": POLICY,
+        "dead-letter-exchange": ARGUMENT,
+        "dead-letter-routing-key": ARGUMENT,
+        "dead-letter-strategy": ARGUMENT,
+        "single-active-consumer": ALONE,
+        "quorum-initial-group-size": ALONE,
+    },
+    "stream": {
+        "max-age": POLICY,
+        "max-length-bytes": POLICY,
+        "consumer-timeout": LOWER,
+        "initial-cluster-size": POLICY,
+    },
+}
+LIMITS = frozenset(
+    {
+        "message-ttl",
+        "expires",
+        "max-length",
+        "max-length-bytes",
+        "consumer-timeout",
+        "delivery-limit",
+    }
 )
-ARGUMENTS_ONLY = ("max-priority", "single-active-consumer")
 MANY_PRIORITIES = 10
 
 
@@ -35,9 +73,9 @@ def settings(vhost: Vhost, queue: QueuePort) -> list[Row]:
     policy = policies.get(effective.policy or "")
     operator = operators.get(effective.operator_policy or "")
     rows = []
-    for key in (*LIMITS, *WORDS, *ARGUMENTS_ONLY):
+    for key, rule in RULES[queue.kind].items():
         given = [_given("argument", "", queue.arguments.get(f"x-{key}"))]
-        if key not in ARGUMENTS_ONLY:
+        if rule != ALONE:
             given.append(
                 _given("policy", policy.name, policy.definition.get(key)) if policy else None
             )
@@ -46,7 +84,7 @@ def settings(vhost: Vhost, queue: QueuePort) -> list[Row]:
                 if operator
                 else None
             )
-        row = _strongest(key, given)
+        row = _strongest(key, rule, given)
         if row is not None:
             rows.append(row)
     return rows
@@ -59,24 +97,28 @@ def defaults(vhost: Vhost, queue: QueuePort, consumer_timeout_ms: int | None) ->
     values = {
         "message-ttl": now.message_ttl_ms,
         "expires": now.expires_ms,
+        "max-age": now.max_age_ms,
         "max-length": now.max_length,
         "max-length-bytes": now.max_length_bytes,
+        "delivery-limit": now.delivery_limit,
         "overflow": now.overflow,
         "dead-letter-exchange": now.dead_letter_exchange,
+        "dead-letter-strategy": "at-least-once" if now.is_at_least_once else "at-most-once",
         "queue-mode": now.mode,
         "queue-version": now.version,
         "consumer-timeout": consumer_timeout_ms,
         "max-priority": now.max_priority,
         "single-active-consumer": now.single_active_consumer,
     }
-    return [{"key": key, "value": value} for key, value in values.items() if key not in said]
+    known = RULES[queue.kind].keys() - said
+    return [{"key": key, "value": value} for key, value in values.items() if key in known]
 
 
 def _given(source: str, name: str, value: Any) -> Row | None:
     return None if value is None else {"source": source, "name": name, "value": plain(value)}
 
 
-def _strongest(key: str, given: list[Row | None]) -> Row | None:
+def _strongest(key: str, rule: str, given: list[Row | None]) -> Row | None:
     """The one that holds, of argument, policy and operator policy."""
     argument, *others = given
     rows = [each for each in given if each is not None]
@@ -86,7 +128,9 @@ def _strongest(key: str, given: list[Row | None]) -> Row | None:
     holds = operator if operator is not None else policy
     if policy and operator and key in LOWER_HOLDS and policy["value"] < operator["value"]:
         holds = policy
-    if argument and (holds is None or key not in LIMITS or argument["value"] <= holds["value"]):
+    if argument and (
+        holds is None or rule == ARGUMENT or (rule == LOWER and argument["value"] <= holds["value"])
+    ):
         holds = argument
     assert holds is not None
     return {"key": key, **holds, "overruled": [row for row in rows if row is not holds]}
@@ -120,7 +164,9 @@ def warnings(vhost: Vhost, queue: QueuePort) -> list[str]:
         found.append("A message TTL of 0 drops every message that no consumer takes at once.")
     if now.max_length == 0 or now.max_length_bytes == 0:
         found.append("A maximum length of 0 lets no message wait.")
-    if now.overflow == "reject-publish-dlx" and not target:
+    if queue.kind == "quorum":
+        found += _of_quorum(now)
+    elif now.overflow == "reject-publish-dlx" and not target:
         found.append("reject-publish-dlx has no dead-letter exchange to send to.")
     if now.overflow != "drop-head" and now.max_length is None and now.max_length_bytes is None:
         found.append(f"{now.overflow} has no effect without a maximum length.")
@@ -129,3 +175,12 @@ def warnings(vhost: Vhost, queue: QueuePort) -> list[str]:
             f"{now.max_priority} priorities of at most {PRIORITY_MAX} cost memory each; a few do nearly always."
         )
     return found
+
+
+def _of_quorum(now: Settings) -> Iterator[str]:
+    if now.overflow == "reject-publish-dlx":
+        yield "A quorum queue takes reject-publish-dlx for drop-head."
+    if now.is_at_least_once and now.dead_letter_exchange is None:
+        yield "The dead-letter strategy has no effect without a dead-letter exchange."
+    elif now.is_at_least_once and now.overflow != "reject-publish":
+        yield "At-least-once needs the overflow reject-publish: dead letters go at most once."

@@ -40,10 +40,10 @@ def process(
         server.resume()
 
 
-def declare(node: NodeClient, name: str, kind: str) -> None:
+def declare(node: NodeClient, name: str, kind: str, **arguments: object) -> None:
     """Declare a durable queue, as soon as the servers can."""
     deadline = time.monotonic() + patient(60)
-    body = {"durable": True, "arguments": {"x-queue-type": kind}}
+    body = {"durable": True, "arguments": {"x-queue-type": kind, **arguments}}
     while node.api("PUT", f"/api/queues/%2F/{name}", body).status not in {201, 204}:
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -90,6 +90,58 @@ def test_where_quorum_queues_are_is_shown(
     looker.sees("1 would stand still with one server less")
     looker.go("overview")
     looker.sees("All well")
+    assert looker.complaints == []
+
+
+@pytest.mark.timeout(180)
+def test_what_a_queue_of_the_cluster_has_and_can_is_on_its_page(
+    node: NodeClient, look: Callable[..., Looker]
+) -> None:
+    limits = {"x-delivery-limit": 5, "x-max-length": 9, "x-overflow": "reject-publish"}
+    declare(node, "limited", "quorum", **limits)
+    declare(node, "events", "stream", **{"x-max-age": "7D"})
+    channel = node.channel()
+    channel.confirm_delivery()
+    for name in ("limited", "limited", "events"):
+        channel.basic_publish("", name, b"x")
+    while channel.basic_get("limited")[0] is None:  # which nobody acknowledges
+        time.sleep(0.05)
+    looker = look(viewport=WIDE).enter()
+    page = looker.page
+    looker.go("queues")
+    row = page.get_by_role("row", name="limited")
+    row.get_by_text("DlL", exact=True).wait_for()
+    row.get_by_role("link", name="limited").click()
+    looker.arrives("queues/%2F/limited")
+    limit = page.get_by_role("table", name="Settings in force").get_by_role(
+        "row", name="Delivery limit"
+    )
+    limit.get_by_role("cell", name="5", exact=True).wait_for()
+    page.get_by_text("By default").click()
+    looker.sees("Dead-letter strategy")
+    assert page.get_by_text("Version of its files").count() == 0, "a classic queue has that"
+    assert page.get_by_text("Get messages").count() == 1
+    page.get_by_role("button", name="Purge…").click()
+    page.get_by_role("dialog").get_by_text("the 1 unacked ones go, too").wait_for()
+    page.keyboard.press("Escape")
+    looker.go("queues/%2F/events")
+    page.get_by_role("row", name="Max age").get_by_role("cell", name="7D", exact=True).wait_for()
+    looker.sees("Publish a message to it")
+    for taking in ("Get messages", "Move messages", "Purge…"):
+        assert page.get_by_text(taking).count() == 0, "nobody takes anything out of a stream"
+    looker.go("node")
+    looker.sees("shared with other front-ends. Classic queues")
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address, table in (
+        ("node", "Quorum queue servers"),
+        ("queues", "Queues"),
+        ("queues/%2F/limited", "Settings in force"),
+        ("queues/%2F/events", "Settings in force"),
+    ):
+        looker.go(address)
+        page.get_by_role("table", name=table).wait_for()
+        scrolls = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert page.evaluate(scrolls) is False, address
     assert looker.complaints == []
 
 

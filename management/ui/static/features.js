@@ -9,7 +9,8 @@ const SETTINGS = [
   ["max-length", "Lim", "at most so many messages"], ["max-length-bytes", "LimB", "at most so many bytes"],
   ["overflow", "Ovfl", "what happens at the limit"], ["dead-letter-exchange", "DLX", "dead letters go to"],
   ["dead-letter-routing-key", "DLK", "dead letters get the key"], ["max-priority", "Pri", "priorities up to"],
-  ["single-active-consumer", "SAC", "one consumer at a time"], ["queue-mode", "lazy", "the mode is"],
+  ["single-active-consumer", "SAC", "one consumer at a time"], ["queue-mode", "lazy", "the mode is"], ["delivery-limit", "DlL", "deliveries of a message at most"],
+  ["dead-letter-strategy", "DLS", "dead letters go"], ["max-age", "Age", "messages go after"],
 ];
 const TIMES = new Set(["message-ttl", "expires"]);
 

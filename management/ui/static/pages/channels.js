@@ -77,7 +77,8 @@ function Activity({row}) {
 }
 
 export const CONSUMER_COLUMNS = [
-  {key: "tag", title: "Tag", sort: "name", cell: (row) => html`<${Name} value=${row.consumer_tag} /> ${row.exclusive ? html`<${Mark} text="Excl" title="exclusive: no other consumer on its queue" />` : null}`},
+  {key: "tag", title: "Tag", sort: "name", cell: (row) => html`<${Name} value=${row.consumer_tag} /> ${row.exclusive ? html`<${Mark} text="Excl" title="exclusive: no other consumer on its queue" />` : null}${row.arguments?.["x-stream-offset"] === undefined ? null
+    : html` <span class="hint">from ${visible(row.arguments["x-stream-offset"])}</span>`}`},
   {key: "queue", title: "Queue", sort: "queue.name", cell: (row) => html`<${QueueLink} ...${row.queue} />`},
   {key: "channel", title: "Channel", sort: "channel_details.name", wide: true, cell: (row) => html`<${ChannelLink} name=${row.channel_details.name}><${Called} user_provided_name=${row.user_provided_name} connection_details=${row.channel_details} number=${row.channel_details.number} /></${ChannelLink}>`},
   {key: "user", title: "User", sort: "channel_details.user", wide: true, cell: (row) => visible(row.channel_details.user)},

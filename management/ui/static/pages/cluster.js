@@ -2,9 +2,17 @@
 import {usePolled} from "../api.js";
 import {many, moment, number, visible} from "../format.js";
 import {html} from "../html.js";
-import {Failure} from "../parts.js";
+import {Failure, Table} from "../parts.js";
 
 const SECONDS = 15;
+const SERVERS = [
+  {key: "name", title: "Server", cell: (row) => visible(row.name, "not known")},
+  {key: "address", title: "Address", wide: true, cell: (row) => visible(row.address, "not known")},
+  {key: "state", title: "State", cell: (row) => html`<span class=${`state ${row.is_up ? "good" : "bad"}`}>${row.is_up ? "up" : `down: ${visible(row.reason)}`}</span>`},
+  {key: "version", title: "Version", wide: true, cell: (row) => visible(row.version, "–")},
+  {key: "leads", title: "Leads", figure: true, cell: (row) => number(row.queues_led)},
+  {key: "keeps", title: "Keeps", figure: true, cell: (row) => number(row.queues_kept)},
+];
 
 export function Cluster({isPaused}) {
   const {data, error} = usePolled("burrowmq/cluster", SECONDS, isPaused);
@@ -16,9 +24,13 @@ export function Cluster({isPaused}) {
       : html`<strong class="bad">Out of reach</strong> since ${moment(new Date(link.since))}${link.reason ? `: ${visible(link.reason)}` : ""}`}; connections made: ${number(link.connections)}.</p>
     <p>${many(queues.total - queues.streams, "quorum queues")}${queues.streams ? `, ${many(queues.streams, "streams")}` : ""}${queues.with_minimum_quorum ? html`, <strong class="bad">${number(queues.with_minimum_quorum)} would stand still with one server less</strong>` : ""}${queues.without_quorum
         ? html`, <strong class="bad">${number(queues.without_quorum)} without quorum</strong>` : ""}.</p>
-    <table><caption class="unseen">Quorum queue servers</caption><thead><tr><th scope="col">Server</th><th scope="col">Address</th><th scope="col">State</th>
-      <th scope="col">Version</th><th scope="col" class="figure">Leads</th><th scope="col" class="figure">Keeps</th></tr></thead><tbody>
-    ${servers.map((row) => html`<tr key=${row.address + row.name}><td>${visible(row.name, "not known")}</td><td>${visible(row.address, "not known")}</td>
-      <td><span class=${`state ${row.is_up ? "good" : "bad"}`}>${row.is_up ? "up" : `down: ${visible(row.reason)}`}</span></td>
-      <td>${visible(row.version, "–")}</td><td class="figure">${number(row.queues_led)}</td><td class="figure">${number(row.queues_kept)}</td></tr>`)}</tbody></table>`;
+    <${Shared} ...${link} />
+    <${Table} caption="Quorum queue servers" columns=${SERVERS} rows=${servers} keyOf=${(row) => row.address + row.name} query=${{}} empty="None is known." />`;
+}
+
+// What this front-end has together with others, and what each has of its own.
+function Shared({definitions, classic_queues: homes}) {
+  if (!definitions || !homes) return null;
+  return html`<p>${many(definitions.shared, "definitions")} shared with other front-ends${definitions.state === "agreed" ? "" : html`, <strong class="bad">as they were known last</strong>: what others change is not heard of`}${definitions.waiting
+    ? `; ${many(definitions.waiting, "changes")} of them wait for the servers` : ""}. Classic queues and reply consumers: ${number(homes.here)} here, ${number(homes.elsewhere)} at others.</p>`;
 }

@@ -32,6 +32,8 @@ export function Queue(props) {
   const mayMove = ["policymaker", "administrator"].some((tag) => props.user.tags.includes(tag));
   const stat = (key) => queue.message_stats?.[`${key}_details`]?.rate ?? 0;
   const ask = (action) => () => setAsking(action);
+  // A stream keeps what it has: nothing is taken out of it, by anybody.
+  const isStream = queue.type === "stream";
   const isMuch = (asking === "purge" ? queue.messages_ready : queue.messages) > MUCH;
   const act = async () => {
     const only = new URLSearchParams(asking === "delete" ? {"if-unused": ifUnused.current.checked, "if-empty": ifEmpty.current.checked} : {});
@@ -68,11 +70,11 @@ export function Queue(props) {
     <${DeadLetters} vhost=${vhost} hops=${data.dead_letters} />
     <section class="actions">
       <${Publish} vhost=${vhost} exchange="" routingKey=${name} onDone=${refresh} />
-      <${Get} vhost=${vhost} name=${name} ready=${queue.messages_ready} onDone=${refresh} />
+      ${isStream ? null : html`<${Get} vhost=${vhost} name=${name} ready=${queue.messages_ready} onDone=${refresh} />`}
     </section>
-    ${mayMove ? html`<${Move} vhost=${vhost} name=${name} onDone=${refresh} />` : null}
+    ${mayMove && !isStream ? html`<${Move} vhost=${vhost} name=${name} onDone=${refresh} />` : null}
     ${done ? html`<p class="notice good" role="status">${done}</p>` : null}
-    <p class="buttons"><button type="button" onClick=${ask("purge")}>Purge…</button>
+    <p class="buttons">${isStream ? null : html`<button type="button" onClick=${ask("purge")}>Purge…</button>`}
       <button type="button" class="danger" onClick=${ask("delete")}>Delete…</button></p>
     ${asking ? html`<${Confirm} title=${asking === "purge" ? "Purge" : "Delete"} action=${asking === "purge" ? "Purge" : "Delete"} word=${isMuch ? name : null}
       onDo=${act} onClose=${(isDone) => {
@@ -84,7 +86,7 @@ export function Queue(props) {
         }
         else if (isDone) refresh();
       }}>
-      <p>${asking === "purge" ? html`${many(queue.messages_ready, "ready messages")} of <${Name} value=${name} /> will be gone${queue.messages_unacknowledged ? `; the ${number(queue.messages_unacknowledged)} unacked ones stay` : ""}.`
+      <p>${asking === "purge" ? html`${many(queue.messages_ready, "ready messages")} of <${Name} value=${name} /> will be gone${queue.messages_unacknowledged ? `; the ${number(queue.messages_unacknowledged)} unacked ones ${queue.type === "quorum" ? "go, too" : "stay"}` : ""}.`
         : html`<${Name} value=${name} />, ${many(queue.messages, "messages")}, ${many(data.binding_count, "bindings")} will be gone${queue.consumers ? `; ${many(queue.consumers, "consumers")} are cancelled` : ""}.`}</p>
       ${asking === "delete" ? html`<label class="check"><input type="checkbox" ref=${ifUnused} /> Only if nobody consumes it</label>
         <label class="check"><input type="checkbox" ref=${ifEmpty} /> Only if nothing is ready in it</label>` : null}

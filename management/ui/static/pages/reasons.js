@@ -8,14 +8,15 @@ export const TITLES = {
   "message-ttl": "Message TTL", "expires": "Expires", "max-length": "Max length", "max-length-bytes": "Max length in bytes",
   "overflow": "Overflow", "dead-letter-exchange": "Dead-letter exchange", "dead-letter-routing-key": "Dead-letter routing key",
   "queue-mode": "Mode", "queue-version": "Version of its files", "max-priority": "Max priority",
-  "single-active-consumer": "Single active consumer", "consumer-timeout": "Consumer timeout",
+  "single-active-consumer": "Single active consumer", "consumer-timeout": "Consumer timeout", "delivery-limit": "Delivery limit",
+  "dead-letter-strategy": "Dead-letter strategy", "max-age": "Max age", "quorum-initial-group-size": "Members to begin with", "initial-cluster-size": "Members to begin with",
 };
-export const SHOW = {"message-ttl": milliseconds, "expires": milliseconds, "consumer-timeout": milliseconds, "max-length": number, "max-length-bytes": bytes};
+export const SHOW = {"message-ttl": milliseconds, "expires": milliseconds, "consumer-timeout": milliseconds, "max-length": number, "max-length-bytes": bytes, "delivery-limit": number};
 // What it means that there is none.
 const NONE = {
   "message-ttl": "none: messages wait for ever", "expires": "never, used or not", "max-length": "no limit", "max-length-bytes": "no limit",
   "dead-letter-exchange": "none: what expires or is rejected is dropped", "max-priority": "none: first in, first out",
-  "single-active-consumer": "off: consumers take turns", "consumer-timeout": "none: an ack may take as long as it likes",
+  "delivery-limit": "none: what comes back is delivered again", "max-age": "no limit", "single-active-consumer": "off: consumers take turns", "consumer-timeout": "none: an ack may take as long as it likes",
 };
 
 function Source({vhost, row}) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,6 +61,88 @@ def test_what_holds_is_what_is_in_force(
         assert {each["source"] for each in told} == {name for name in said if key in said[name]}
         for each in told:
             assert each["value"] == said[each["source"]][key]
+
+
+OF_OTHERS = {
+    "quorum": {
+        **{
+            key: FIELDS[key] for key in ("message-ttl", "expires", "max-length", "max-length-bytes")
+        },
+        "consumer-timeout": "consumer_timeout_ms",
+        "delivery-limit": "delivery_limit",
+        "overflow": "overflow",
+        "dead-letter-exchange": "dead_letter_exchange",
+    },
+    "stream": {
+        "max-age": "max_age_ms",
+        "max-length-bytes": "max_length_bytes",
+        "consumer-timeout": "consumer_timeout_ms",
+        "initial-cluster-size": "initial_cluster_size",
+    },
+}
+MORE = {"max-age": st.sampled_from(["1D", "2h"]), "delivery-limit": NUMBERS, "initial-cluster-size": NUMBERS}  # fmt: skip
+
+
+def other(kind: str, arguments: dict[str, Any], *policies: dict[str, Any]) -> tuple[Any, Any]:
+    """A virtual host, and what stands for a quorum queue or stream in it."""
+    bench, _ = made({}, *policies)
+    given = {f"x-{key}": value for key, value in arguments.items()}
+    given["x-queue-type"] = kind
+    settings = bench.vhost.settings.of("q", given)
+    queue = SimpleNamespace(name="q", kind=kind, arguments=given, settings=settings)
+    return bench.vhost, queue
+
+
+@given(data=st.data(), kind=st.sampled_from(["quorum", "stream"]))
+def test_of_the_others_as_well(data: st.DataObject, kind: str) -> None:
+    """Policies' words hold for some settings of these, where arguments' hold for a classic queue's."""
+    fields = OF_OTHERS[kind]
+    values = {key: (VALUES | MORE)[key] for key in fields}
+    definitions = st.fixed_dictionaries({}, optional=values)
+    said = dict(zip(("argument", "policy", "operator policy"), (data.draw(definitions) for _ in range(3)), strict=True))  # fmt: skip
+    vhost, queue = other(kind, *said.values())
+    rows = {row["key"]: row for row in reasons.settings(vhost, queue)}
+    assert set(rows) == {key for each in said.values() for key in each}
+    for key, row in rows.items():
+        value = row["value"]
+        if key == "max-age":
+            value = {"1D": 86_400_000, "2h": 7_200_000}[value]
+        assert value == getattr(queue.settings, fields[key]), key
+        for each in [row, *row["overruled"]]:
+            assert each["value"] == said[each["source"]][key]
+
+
+def test_what_others_do_not_know_is_not_said_of_them() -> None:
+    by_default = {
+        kind: {row["key"]: row["value"] for row in reasons.defaults(*other(kind, {}, {}, {}), None)}
+        for kind in ("quorum", "stream")
+    }
+    assert by_default["stream"] == {
+        "max-age": None,
+        "max-length-bytes": None,
+        "consumer-timeout": None,
+    }
+    quorum = by_default["quorum"]
+    assert (quorum["delivery-limit"], quorum["dead-letter-strategy"]) == (None, "at-most-once")
+    assert not {"queue-mode", "queue-version", "max-priority", "max-age"} & quorum.keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"overflow": "reject-publish-dlx", "max-length": 1}, "takes reject-publish-dlx for drop-head"),
+        ({"dead-letter-strategy": "at-least-once"}, "no effect without a dead-letter exchange"),
+        ({"dead-letter-strategy": "at-least-once", "dead-letter-exchange": ""}, "go at most once"),
+    ],
+)  # fmt: skip
+def test_what_is_meant_otherwise_by_a_quorum_queue_is_said(
+    arguments: dict[str, Any], text: str
+) -> None:
+    (warning,) = reasons.warnings(*other("quorum", arguments, {}, {}))
+    assert text in warning
+    settled = {"overflow": "reject-publish", "max-length": 1, "dead-letter-exchange": ""}
+    sure = settled | {"dead-letter-strategy": "at-least-once"}
+    assert reasons.warnings(*other("quorum", sure, {}, {})) == []
 
 
 def test_who_said_it_and_what_was_overruled() -> None:
