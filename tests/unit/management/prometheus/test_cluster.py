@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pika import spec
 
+from burrowmq.broker.replicated import forwarding
 from burrowmq.cluster.wire import Delivered, encode_publish
 from burrowmq.management.prometheus.cluster import COUNTERS, GAUGES
 from tests.support.patience import patient
@@ -142,6 +143,8 @@ class OtherFrontEnd:
         self.link = cluster.world.link((), self)
         self.link.subscribe(b"burrowmq.home.two", 1)
         self.runs: list[bytes] = []
+        self.message_count = 0
+        """Messages that were answered for."""
         self._refused: list[int] = []
         """Places of each run that its queue refuses."""
         self._number = 0
@@ -152,6 +155,7 @@ class OtherFrontEnd:
     def received(self, deliveries: list[Delivered]) -> None:
         for delivered in deliveries:
             self.runs.append(delivered.payload)
+            self.message_count += len(forwarding._read(delivered.payload)[2])
             answer = json.dumps({"refused": self._refused}).encode()
             self.link.write(encode_publish(delivered.reply, answer))
 
@@ -215,6 +219,10 @@ def test_homes_and_what_is_sent_between_them(cluster: ServedCluster) -> None:
     await_figures(cluster, alone | {"cluster_front_ends": 2, "cluster_homes_elsewhere": 1})
     publish(cluster, "far", 3)
     await_figures(cluster, {"cluster_messages_forwarded_total": 3})
+    deadline = time.monotonic() + patient(20)
+    while other.message_count < 3:  # what is answered later would be refused, too
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     other.refuse(0)
     publish(cluster, "far")
     forwarded = {
