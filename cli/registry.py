@@ -361,7 +361,7 @@ COMMANDS: dict[str, Command] = {
                              "Displays who keeps a quorum queue, and who leads it", 1, 1),
     "stream_status": Command("members", "status", VHOST + "<queue>",
                              "Displays who keeps a stream, and who leads it", 1, 1),
-    "rebalance": Command("maintenance", "rebalance", "< all | classic | quorum > [--vhost-pattern <pattern>]"
+    "rebalance": Command("maintenance", "rebalance", "< all | classic | quorum | stream > [--vhost-pattern <pattern>]"
                          " [--queue-pattern <pattern>]", "Shares out who leads quorum queues and streams", 1, 1,
                          ("vhost-pattern", "queue-pattern")),
     # about the tool

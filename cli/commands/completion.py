@@ -21,7 +21,7 @@ CHOICES = {"--formatter": FORMATTERS, "--unit": ("bytes", "mb", "gb", "mib", "gi
 ARGUMENTS = {
     "completion": ("bash", "fish", "zsh"),
     "set_log_level": ("debug", "info", "warning", "error", "critical", "none"),
-    "rebalance": ("all", "classic", "quorum"),
+    "rebalance": ("all", "classic", "quorum", "stream"),
 }
 DIRECTORIES = ("--data-dir",)
 SHELLS = ("bash", "fish", "zsh")

@@ -11,7 +11,7 @@ from burrowmq.cli.client import Refused
 from burrowmq.cli.errors import OK, USAGE, bad_argument, failure
 from burrowmq.cli.invocation import Invocation
 
-KINDS = ("all", "classic", "quorum")
+KINDS = ("all", "classic", "quorum", "stream")
 WAIT_S = 120
 
 
@@ -64,7 +64,7 @@ def post_upgrade(invocation: Invocation) -> int:
 
 
 def rebalance(invocation: Invocation) -> int:
-    """Rebalance all | classic | quorum: who leads quorum queues and streams; classic queues are where they are."""
+    """Rebalance all | classic | quorum | stream: who leads those of the cluster; classic queues are where they are."""
     kind = invocation.args[0]
     if kind not in KINDS:
         raise failure(f"type {kind} is not supported. Try one of {', '.join(KINDS)}.")

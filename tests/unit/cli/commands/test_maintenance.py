@@ -48,5 +48,5 @@ def test_rebalancing_changes_nothing(served: Served) -> None:
     assert output == (
         69,
         "",
-        "Error:\ntype streams is not supported. Try one of all, classic, quorum.\n",
+        "Error:\ntype streams is not supported. Try one of all, classic, quorum, stream.\n",
     )

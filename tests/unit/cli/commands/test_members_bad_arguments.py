@@ -46,7 +46,7 @@ MATRIX = {
     # RabbitMQ has 69 for this one.
     "rebalance odd": (
         69,
-        "Error:\ntype odd is not supported. Try one of all, classic, quorum.",
+        "Error:\ntype odd is not supported. Try one of all, classic, quorum, stream.",
     ),
     "rebalance all --queue-pattern (": NO_PATTERN,
     "rebalance quorum --vhost-pattern (": NO_PATTERN,

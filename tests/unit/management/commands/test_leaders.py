@@ -22,12 +22,12 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedC
         yield found
 
 
-def leads(cluster: ServedCluster) -> list[str]:
-    """Who leads each quorum queue."""
+def leads(cluster: ServedCluster, kind: str = "quorum") -> list[str]:
+    """Who leads each queue of a kind."""
     rows = json.loads(
         cluster.served.ctl("list_queues", "type", "leader", "--formatter", "json").out
     )
-    return sorted(row["leader"] for row in rows if row["type"] == "quorum")
+    return sorted(row["leader"] for row in rows if row["type"] == kind)
 
 
 def test_each_server_leads_as_many_and_burrowctl_says_so(cluster: ServedCluster) -> None:
@@ -42,6 +42,14 @@ def test_each_server_leads_as_many_and_burrowctl_says_so(cluster: ServedCluster)
     told = cluster.served.ctl("rebalance", "all").out
     assert told.startswith("Re-balancing leaders of all queues...\n")
     assert "Number of replicated classic queues" in told
+
+
+def test_streams_are_a_type_of_their_own(cluster: ServedCluster) -> None:
+    for number in range(3):
+        cluster.declare(f"s{number}", **{"x-queue-type": "stream"})
+    assert cluster.served.ctl("rebalance", "stream").code == 0
+    assert leads(cluster) == ["n2"] * 6
+    assert leads(cluster, "stream") == ["n1", "n2", "n3"]
 
 
 def test_rabbitmqs_own_request_does_the_same(cluster: ServedCluster) -> None:
