@@ -77,7 +77,10 @@ IDLE = {
             "PLUGINS_DIR PLUGINS_EXPAND_DIR SCHEMA_DIR GENERATED_CONFIG_DIR",
         ),
         ("all features are on", "FEATURE_FLAGS FEATURE_FLAGS_FILE"),
-        ("there are classic queues only, all below data_dir", "STREAM_DIR QUORUM_DIR"),
+        (
+            "classic queues are below data_dir, others are kept by the servers of cluster.urls",
+            "STREAM_DIR QUORUM_DIR",
+        ),
         ("the product keeps its name", "PRODUCT_NAME PRODUCT_VERSION MOTD_FILE"),
         ("the file goes when the process does", "KEEP_PID_FILE_ON_EXIT"),
         ("the log has it", "UPGRADE_LOG SASL_LOGS"),

@@ -38,7 +38,7 @@ IDLE: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
-        "there are classic queues only",
+        "queues are kept in another way here: classic ones below data_dir, others by the servers of cluster.urls",
         (
             "quorum_queue.* quorum_cluster_size quorum_commands_soft_limit quorum_membership_reconciliation.* raft.*"
             " metadata_store.* stream.* osiris.* classic_queue.store.* transient_nonexcl_queues"

@@ -18,7 +18,6 @@ from burrowmq.config.tls import OLD_VERSIONS
 _LINGER = "a close that waited would hold up everybody: there is one loop"
 _NOT_OFFERED = "OpenSSL no longer offers it"
 _MECHANISM = "it is not offered; PLAIN, AMQPLAIN and EXTERNAL are"
-_QUEUE_TYPE = "there are classic queues only, and a queue that names no type is one"
 
 # Values of declared keys that are checked and do nothing (`[1-9]*` means all that begin so), with the reason.
 NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
@@ -27,10 +26,6 @@ NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
     "credential_validator.validation_backend": (
         ("[!r]*", "r[!a]*", "rabbit_[!c]*"),
         "there is no such rule here, and no password passes it",
-    ),
-    "default_queue_type": (
-        ("quorum", "stream", "rabbit_quorum_queue", "rabbit_stream_queue"),
-        _QUEUE_TYPE,
     ),
     "definitions.import_backend": (
         ("https", "rabbit_definitions_import_https"),

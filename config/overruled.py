@@ -55,6 +55,10 @@ def _has_no_tls_listener(values: Values) -> bool:
     )
 
 
+def _has_type_of_no_queue(values: Values) -> bool:
+    return "cluster.urls" not in values and values.get("default_queue_type", "classic") != "classic"
+
+
 RULES = (
     *(
         Rule((f"{key}.",), _is(key, "none"), f"{key} = none")
@@ -107,6 +111,11 @@ RULES = (
             f"no TLS listener is named; {part}.ssl.port does",
         )
         for part in ("management", "prometheus")
+    ),
+    Rule(
+        ("default_queue_type",),
+        _has_type_of_no_queue,
+        "quorum queues and streams are where cluster.urls names servers",
     ),
     Rule(
         ("cluster.",),

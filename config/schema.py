@@ -412,7 +412,7 @@ class NodeConfig:
         "default_queue_type",
         units.optional(units.queue_type),
         None,
-        "Default queue type of new virtual hosts; `classic` is the only one there is.",
+        "Default queue type of new virtual hosts; `quorum` and `stream` need cluster.urls.",
     )
     connection_write_budget_bytes: int = option(
         "connection_write_budget",

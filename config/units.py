@@ -26,6 +26,7 @@ _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\Z")
 _PORT_MAX = 65535
+QUEUE_TYPES = ("classic", "quorum", "stream")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[fwdhms])")
 _MILLISECONDS = {
     "f": 1_209_600_000,
@@ -161,10 +162,11 @@ def flag(value: str) -> bool:
 
 
 def queue_type(value: str) -> str:
-    """Return the queue type, by its name or that of RabbitMQ's module; there is but one."""
-    if value not in {"classic", "rabbit_classic_queue"}:
-        raise ValueError(f"queue type {value!r} is not supported, only classic is")
-    return "classic"
+    """Return the queue type, by its name or that of RabbitMQ's module."""
+    name = value.removeprefix("rabbit_").removesuffix("_queue")
+    if value not in {name, f"rabbit_{name}_queue"} or name not in QUEUE_TYPES:
+        raise ValueError(f"queue type {value!r} is none of {', '.join(QUEUE_TYPES)}")
+    return name
 
 
 def choice(*names: str) -> Reader[str]:

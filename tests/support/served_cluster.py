@@ -71,9 +71,12 @@ class ServedCluster:
 
 @contextlib.contextmanager
 def serving_with_cluster(
-    data_dir: Path, monkeypatch: Any, *names: str, mirrored: str = "classic"
+    data_dir: Path, monkeypatch: Any, *names: str, mirrored: str = "classic", **options: Any
 ) -> Iterator[ServedCluster]:
-    """Of the two servers in its configuration one answers, n1, and one does not; all do whose `names` are given."""
+    """Of the two servers in its configuration one answers, n1, and one does not; all do whose `names` are given.
+
+    `options` are of the node's configuration.
+    """
     world = FakeJetStream()
     monkeypatch.setattr(front_end_module, "Link", world.link)
 
@@ -90,7 +93,7 @@ def serving_with_cluster(
             ports = (*ports, free_port())
         urls = tuple(f"nats://127.0.0.1:{each}" for each in ports)
         cluster = ClusterConfig(urls=urls, mirrored=mirrored)
-        with serving(data_dir, fill, cluster=cluster) as served:
+        with serving(data_dir, fill, cluster=cluster, **options) as served:
             yield ServedCluster(served, world, ports)
 
 

@@ -108,6 +108,15 @@ CASES = {
         ],
         {"cluster.mirrored", "cluster.replicas", "cluster.user", "cluster.password"},
     ),
+    "a type of queues that is not here": (
+        ["default_queue_type = rabbit_quorum_queue"],
+        {"default_queue_type"},
+    ),
+    "one that is": (["default_queue_type = classic"], set()),
+    "one that a cluster keeps": (
+        ["default_queue_type = stream", "cluster.urls = nats://a"],
+        set(),
+    ),
     "a cluster": (
         ["cluster.urls = nats://a", "cluster.mirrored = quorum", "cluster.replicas = 5"],
         set(),
@@ -135,6 +144,12 @@ def test_what_is_overruled_has_no_effect(tmp_path: Path) -> None:
     config = loaded(tmp_path, *disk, *CASES["origins"][0]).config
     assert (config.resources.disk_absolute_bytes, config.resources.disk_relative) == (10**9, None)
     assert config.management.allowed_origins == ()
+
+
+def test_a_default_type_is_in_force_where_it_is(tmp_path: Path) -> None:
+    lines = ("default_queue_type = rabbit_quorum_queue", "cluster.urls = nats://a")
+    assert loaded(tmp_path, *lines).config.default_queue_type == "quorum"
+    assert loaded(tmp_path, lines[0]).config.default_queue_type is None
 
 
 def test_mirroring_without_a_cluster_is_told_with_its_line(tmp_path: Path) -> None:

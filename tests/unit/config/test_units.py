@@ -85,10 +85,15 @@ def test_flag() -> None:
         units.flag("yes")
 
 
-def test_queue_type_knows_classic_by_both_names() -> None:
-    assert units.queue_type("classic") == units.queue_type("rabbit_classic_queue") == "classic"
-    with pytest.raises(ValueError, match="queue type 'quorum' is not supported, only classic is"):
-        units.queue_type("quorum")
+@pytest.mark.parametrize("name", ["classic", "quorum", "stream"])
+def test_queue_types_have_two_names_each(name: str) -> None:
+    assert units.queue_type(name) == units.queue_type(f"rabbit_{name}_queue") == name
+
+
+@pytest.mark.parametrize("value", ["rabbit_quorum", "quorum_queue", "priority", ""])
+def test_what_is_no_queue_type_is_refused_with_those_that_are(value: str) -> None:
+    with pytest.raises(ValueError, match="is none of classic, quorum, stream"):
+        units.queue_type(value)
 
 
 def test_choice_lists_what_is_possible() -> None:

@@ -95,3 +95,18 @@ def test_a_stream_says_what_it_cannot_do_as_over_amqp(cluster: ServedCluster) ->
     )
     assert api("DELETE", PATH).status == 204
     assert not cluster.world.streams
+
+
+@pytest.mark.parametrize("kind", ["quorum", "stream"])
+def test_the_configured_type_is_that_of_new_virtual_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    with serving_with_cluster(tmp_path, monkeypatch, default_queue_type=kind) as cluster:
+        api = cluster.served.api
+        assert api("PUT", "/api/vhosts/new", {}).status == 201
+        for vhost in ("%2F", "new"):
+            for name, body in (("lasting", {"durable": True}), ("light", {"durable": False})):
+                assert api("PUT", f"/api/queues/{vhost}/{name}", body).status == 201
+            found = {row["name"]: row["type"] for row in cluster.served.get(f"/api/queues/{vhost}")}
+            assert found == {"lasting": kind, "light": "classic"}
+            assert cluster.served.get(f"/api/vhosts/{vhost}")["default_queue_type"] == kind
