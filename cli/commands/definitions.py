@@ -19,8 +19,18 @@ STARTED = (
 )
 
 
+def _check_format(invocation: Invocation) -> None:
+    """Raises: CliError 65, as RabbitMQ's does for a word that it does not know."""
+    chosen = invocation.values.get("format", "json")
+    if chosen.lower() != "json":
+        raise bad_argument(
+            f"Bad argument: Format should be json, not {chosen} (erlang, RabbitMQ's other one, is not read or written here)"
+        )
+
+
 def export_definitions(invocation: Invocation) -> int:
     """export_definitions FILE, or - for standard output."""
+    _check_format(invocation)
     target = invocation.args[0]
     if target != "-":
         invocation.banner(f'Exporting definitions in JSON to a file at "{target}" ...')
@@ -45,6 +55,7 @@ def export_definitions(invocation: Invocation) -> int:
 
 def import_definitions(invocation: Invocation) -> int:
     """import_definitions FILE, or - or nothing for standard input. It is done when the command returns."""
+    _check_format(invocation)
     source = invocation.args[0] if invocation.args else "-"
     mirrored_as = invocation.choice("mirrored-as", "classic", "quorum")
     if source == "-":

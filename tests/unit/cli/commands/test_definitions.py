@@ -48,6 +48,19 @@ def test_refusals(served: Served, tmp_path: Path) -> None:
     assert (output.code, output.err) == (69, 'Error:\n["no_such_vhost", "nope"]\n')
 
 
+@pytest.mark.parametrize("command", ["export_definitions", "import_definitions"])
+def test_the_format_is_json(served: Served, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "definitions.json"
+    path.write_text("{}")
+    assert served.ctl(command, str(path), "--format", "JSON").code == 0
+    before = path.read_text()
+    for word in ("erlang", "yaml"):
+        output = served.ctl(command, str(path), "--format", word)
+        assert output.code == 65
+        assert f"Bad argument: Format should be json, not {word}" in output.err
+    assert path.read_text() == before
+
+
 def test_mirrored_queues_are_taken_over_as_quorum_queues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
