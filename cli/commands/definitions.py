@@ -24,7 +24,8 @@ def _check_format(invocation: Invocation) -> None:
     chosen = invocation.values.get("format", "json")
     if chosen.lower() != "json":
         raise bad_argument(
-            f"Bad argument: Format should be json, not {chosen} (erlang, RabbitMQ's other one, is not read or written here)"
+            f"Bad argument: Format should be json, not {chosen}"
+            " (erlang, RabbitMQ's other one, is not read or written here)"
         )
 
 
