@@ -29,7 +29,7 @@ from burrowmq.storage.disk.elision import (
 from burrowmq.storage.disk.refusals import Refusals
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.files.filesystem import Write
-from burrowmq.storage.log.files import OwnWrite
+from burrowmq.storage.log.files import OwnWrite, is_large
 from burrowmq.storage.loop.staged_commit import StagedCommit
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.segment import RunWrites
@@ -73,6 +73,10 @@ class ShortCommits:
             or commit.acks_of
             or commit.is_moving
             or self._refusals
+            or not commit.touched
+            or is_large(
+                commit.size // len(commit.touched)
+            )  # a queue's share: the log would not take it
             or not way.is_open
             or context.is_dirty()
         ):

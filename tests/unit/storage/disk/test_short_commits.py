@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from burrowmq.storage.disk.short_commits import Written
 from burrowmq.storage.loop.staged_commit import Ack, AckMany, Append, Command
+from burrowmq.storage.queue.disk import QueueDisk
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 from tests.support.sim_filesystem import SimFileSystem
 
@@ -97,6 +98,33 @@ def test_acks_that_nobody_waits_for_come_behind_it() -> None:
     side.jobs.idle()
     found = after_power_cut(watched.disk)
     assert [found.read(one) for one in QUEUES] == [[3, 4, 5], [0, 4, 5]]
+
+
+class _Asked(dict[int, QueueDisk]):
+    """The queues, and which of them somebody has asked for."""
+
+    def __init__(self, queues: Mapping[int, QueueDisk]) -> None:
+        super().__init__(queues)
+        self.asked: list[int] = []
+
+    def get(self, key: int, default: object = None) -> QueueDisk | None:  # type: ignore[override]
+        self.asked.append(key)
+        return super().get(key)
+
+
+@pytest.mark.parametrize(("count", "is_asked"), [(4, True), (12, False)])
+def test_what_the_log_would_not_take_is_not_packed_for_it(count: int, is_asked: bool) -> None:
+    watched = _Watched(embed_below=4096)
+    watched.open()
+    side = watched.side
+    queues = side.jobs._short._queues = _Asked(side.jobs._short._queues)
+    side.commit(*append(3, count, 3000))
+    assert bool(queues.asked) == bool(watched.written) == is_asked
+    expected = list(range(3 + count))
+    assert [side.read(one) for one in QUEUES] == [expected] * 2
+    side.commit()  # of nothing
+    found = after_power_cut(watched.disk)
+    assert [found.read(one) for one in QUEUES] == [expected] * 2
 
 
 def _definition(side: DiskSide) -> None:
