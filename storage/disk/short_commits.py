@@ -74,9 +74,8 @@ class ShortCommits:
             or commit.is_moving
             or self._refusals
             or not commit.touched
-            or is_large(
-                commit.size // len(commit.touched)
-            )  # a queue's share: the log would not take it
+            # A queue's share of it: the log would not take so much of one, and it would be packed in vain.
+            or is_large(commit.size // len(commit.touched))
             or not way.is_open
             or context.is_dirty()
         ):
