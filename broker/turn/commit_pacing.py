@@ -144,16 +144,20 @@ class CommitPacing:
                 self._loop.call_later(WAIT_S, self._due)
             return
         engine.report()
-        if not (self._lingered or engine.awaited):  # mostly: nothing is staged at all
+        awaited = engine.awaited
+        if not (self._lingered or awaited):  # mostly: nothing is staged at all
             engine.hand_over()
-        elif self._wants_more() and self._loop.monotonic() - engine.finished_at < engine.commit_s:
+        elif (
+            self._wants_more(awaited)
+            and self._loop.monotonic() - engine.finished_at < engine.commit_s
+        ):
             self._look_again()
         else:
-            self._hand_over()
+            self._hand_over(awaited)
 
-    def _wants_more(self) -> bool:
-        """Whether more is expected to share the commit."""
-        awaited, expected = self._engine.awaited, self._engine.expected
+    def _wants_more(self, awaited: int) -> bool:
+        """Whether more is expected to share the commit than so many."""
+        expected = self._engine.expected
         if not 0 < awaited < min(expected, ENOUGH):
             return False
         if awaited < TOGETHER:
@@ -169,31 +173,29 @@ class CommitPacing:
         self._is_gathering = False
         if not self._loop.is_quiet:  # a turn comes that decides
             return
-        if not self._rests and self._wants_more() and self._is_just_after():
+        awaited = self._engine.awaited
+        if not self._rests and self._wants_more(awaited) and self._is_just_after():
             self._lingered += 1
             self._look_again()
         else:
-            self._hand_over()
+            self._hand_over(awaited)
 
     def _is_just_after(self) -> bool:
         passed_s = self._loop.monotonic() - self._engine.finished_at
         return passed_s < min(LINGER_S, self._engine.commit_s) and self._lingered < LINGER_PASSES
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, awaited: int) -> None:
         if self._lingered:
             self._lingered = 0
-            self._misses = self._misses + 1 if self._wants_more() else 0
+            self._misses = self._misses + 1 if self._wants_more(awaited) else 0
             if self._misses == MISSES:
                 self._misses, self._rests = 0, RESTS
-        elif self._rests and self._engine.awaited:
+        elif self._rests and awaited:
             self._rests -= 1
-        self._engine.hand_over(is_alone=self._is_alone())
+        self._engine.hand_over(is_alone=awaited > 0 and self._is_alone(awaited))
 
-    def _is_alone(self) -> bool:
+    def _is_alone(self, awaited: int) -> bool:
         """Whether who waits for this commit has been the only one for some time who wants anything of us."""
-        awaited = self._engine.awaited
-        if not awaited:
-            return False
         metrics = self._metrics
         moved = (
             metrics.messages_received

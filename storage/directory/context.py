@@ -330,6 +330,11 @@ class StoreContext:
                     shared[name] += found[name]
         return shared
 
+    @property
+    def has_noted(self) -> bool:
+        """Whether the commit log has something to write of the commits so far."""
+        return self.log is not None and self.log.groups.has_noted
+
     def write_log(self) -> None:
         """Write what the commit log has of the commits so far, so that it survives the process. Raises OSError."""
         if self.log is not None:

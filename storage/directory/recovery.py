@@ -42,8 +42,8 @@ from burrowmq.storage.files.cache import FileCache, as_storage_errors, open_file
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.files.space import give_up_ballast
 from burrowmq.storage.log.filesystem import LogFileSystem
+from burrowmq.storage.log.groups import LogOptions
 from burrowmq.storage.log.mount import mount, remove_log, unmount
-from burrowmq.storage.log.syncs import LogOptions
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.journal_limits import JournalLimits

@@ -166,7 +166,8 @@ class Acks:
             self._next_sweep = time.monotonic() + SWEEP_S
             self._context.sweep()
         for queue_id in list(self._unflushed):
-            self._context.cache.refuse_when_crowded()
+            if self._context.cache.is_crowded:
+                self._context.cache.refuse_more()
             queue = self._queues.get(queue_id)
             if queue is None:
                 del self._unflushed[queue_id]

@@ -133,8 +133,10 @@ class DiskJobs:
             if self.at_once.take_owed():
                 self.sync(commit, wait_for_space)
                 return
-            if not writer.has_more_to_sync and self._apply_short(
-                commit, self.at_once, wait_for_space
+            if (
+                commit.sync
+                and not writer.has_more_to_sync
+                and self._apply_short(commit, self.at_once, wait_for_space)
             ):
                 return
         self._require_copies(commit, None)
@@ -155,7 +157,7 @@ class DiskJobs:
         is_due = writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit
         if is_waited_for or is_due or self._context.is_log_full:
             self.sync(commit, wait_for_space)
-        elif self._context.log is not None:
+        elif self._context.has_noted:
             self._write_log(wait_for_space)
 
     def _apply_short(

@@ -149,7 +149,8 @@ class Writer:
         steps, cache = self._steps, self.context.cache
         with as_storage_errors():
             while steps:
-                cache.refuse_when_crowded()
+                if cache.is_crowded:
+                    cache.refuse_more()
                 steps[0]()
                 steps.popleft()
 

@@ -18,6 +18,7 @@ import errno
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import NoReturn
 
 from burrowmq.storage.errors import (
     DirectoryFailed,
@@ -264,10 +265,9 @@ class FileCache:
         """Tell whether the files that have to stay open until they are synced are as many as may be open at all."""
         return len(self._dirty_stores) + len(self._dirty_indexes) >= self.limit
 
-    def refuse_when_crowded(self) -> None:
-        """Raise NoDescriptors when no more files may wait for a sync."""
-        if self.is_crowded:
-            raise NoDescriptors(f"more than {self.limit} files wait for a sync")
+    def refuse_more(self) -> NoReturn:
+        """It `is_crowded`: raise NoDescriptors."""
+        raise NoDescriptors(f"more than {self.limit} files wait for a sync")
 
     def release_clean(self, is_meant: Callable[[File], bool] = _everybodys) -> int:
         """Close every file of those meant that need not stay open; gives how many."""

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from burrowmq.storage.files.filesystem import File, FileSystem, Write
 from burrowmq.storage.log.commit_log import DIRECTORY
 from burrowmq.storage.log.files import OwnFile, as_own, missing
-from burrowmq.storage.log.groups import Groups
+from burrowmq.storage.log.groups import Groups, LogOptions
 from burrowmq.storage.log.records import Kind
 from burrowmq.storage.log.replay import Replayed
 from burrowmq.storage.log.short_way import ShortWay
-from burrowmq.storage.log.syncs import LogOptions, Syncs
+from burrowmq.storage.log.syncs import Syncs
 
 
 class LogFileSystem:
@@ -37,7 +37,7 @@ class LogFileSystem:
         replayed: Replayed,
     ) -> None:
         self.base = base
-        self.groups = Groups(base, data_dir, identity, options.limit, replayed)
+        self.groups = Groups(base, data_dir, identity, options, replayed)
         self._root = self.groups.root
         self._small = self.groups.small
         self._own = self.groups.own
@@ -94,7 +94,7 @@ class LogFileSystem:
     @property
     def is_full(self) -> bool:
         """Whether the next generation should begin, which a sync of all does."""
-        return self._syncs.is_ending
+        return self.groups.is_ending
 
     def distrust(self) -> None:
         """The last process was killed: what it wrote to own files and did not sync is in no log. Until `settle`.

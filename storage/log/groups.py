@@ -14,6 +14,7 @@ import errno
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.errors import error_text
 from burrowmq.storage.files.cache import NO_ROOM
 from burrowmq.storage.files.filesystem import File, FileSystem
@@ -30,20 +31,35 @@ from burrowmq.storage.record import pack_log_writes
 _ATTEMPTS = 3
 
 
+class LogOptions(NamedTuple):
+    """Bounds: of a file of the log, of a small queue, of all small queues, of own files that the log is ahead of."""
+
+    limit: int = 8 << 20
+    queue_limit: int = 16 * 1024
+    total_limit: int = 16 << 20
+    behind_limit: int = 256
+
+
 class Groups:
     """See the module."""
 
     def __init__(
-        self, base: FileSystem, data_dir: str, identity: bytes, limit: int, replayed: Replayed
+        self,
+        base: FileSystem,
+        data_dir: str,
+        identity: bytes,
+        options: LogOptions,
+        replayed: Replayed,
     ) -> None:
         self.root = f"{data_dir}/vhosts/"
         self._base = base
         self._data_dir = data_dir
         self._identity = identity
-        self._log = CommitLog(base, data_dir, identity, seed_of(identity), limit)
+        self._log = CommitLog(base, data_dir, identity, seed_of(identity), options.limit)
         self._log.resume(replayed.generation, replayed.counting)
         self.small = SmallQueues(self, self.root, self._log.seed, replayed.directories)
         self.own = OwnFiles()
+        self._behind_limit = options.behind_limit
         self.changed: dict[str, None] = {}  # directories with names that only the disk has
         self._records: list[bytes] = []
         self._forgetting: set[str] = set()  # own files of which this is not durable yet
@@ -118,6 +134,11 @@ class Groups:
             self.flush()
 
     # -- groups ---------------------------------------------------------------------------------------------------
+
+    @property
+    def has_noted(self) -> bool:
+        """Whether the next group says anything."""
+        return bool(self._records) or self.own.has_pieces
 
     def write_noted(self) -> None:
         """Write what was noted, so that it survives the process. Raises OSError."""
@@ -217,13 +238,15 @@ class Groups:
 
     # -- generations ----------------------------------------------------------------------------------------------
 
-    def is_ending(self, behind_limit: int) -> bool:
+    @property
+    def is_ending(self) -> bool:
         """Whether the next generation should begin: not while a file that failed is not written elsewhere."""
-        return self.is_full(behind_limit) and not self.own.has_spoilt
+        return self.is_full and not self.own.has_spoilt
 
-    def is_full(self, behind_limit: int) -> bool:
+    @property
+    def is_full(self) -> bool:
         """Whether the next generation should begin if it can."""
-        return self._log.is_full or self.own.behind_count > behind_limit
+        return self._log.is_full or self.own.behind_count > self._behind_limit
 
     @property
     def is_open(self) -> bool:

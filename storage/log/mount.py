@@ -13,9 +13,9 @@ from burrowmq.storage.errors import SyncFailed, error_text
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY, paths
 from burrowmq.storage.log.filesystem import LogFileSystem
+from burrowmq.storage.log.groups import LogOptions
 from burrowmq.storage.log.moving_out import move_out
 from burrowmq.storage.log.replay import Replayed, replay
-from burrowmq.storage.log.syncs import LogOptions
 
 # Own files that are written and synced together.
 _STEP = 64

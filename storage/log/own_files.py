@@ -162,6 +162,11 @@ class OwnFiles:
         """Give the files of which what is not durable goes into the next group, with their paths."""
         return self._due.items()
 
+    @property
+    def has_pieces(self) -> bool:
+        """Whether anything is due, or was written over what the log says."""
+        return bool(self._due or self._over)
+
     def over(self) -> list[tuple[str, list[Piece]]]:
         """Give what was written over what the log says of files that are not due, with their paths."""
         return [one for one in self._over.items() if one[0] not in self._due]

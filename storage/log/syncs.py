@@ -11,23 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burrowmq.records import NamedTuple
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.files import base_of, is_small
-from burrowmq.storage.log.groups import Groups
+from burrowmq.storage.log.groups import Groups, LogOptions
 from burrowmq.storage.log.moving_out import move_out
 
 # Small queues that move out after one sync.
 _MOVES = 32
-
-
-class LogOptions(NamedTuple):
-    """Bounds: of a file of the log, of a small queue, of all small queues, of own files that the log is ahead of."""
-
-    limit: int = 8 << 20
-    queue_limit: int = 16 * 1024
-    total_limit: int = 16 << 20
-    behind_limit: int = 256
 
 
 class Syncs:
@@ -50,7 +40,7 @@ class Syncs:
         own = [file for file in files if not is_small(file)]
         if groups.own.has_refused:
             told, own = self._take_refused(own)
-        is_ending = self.is_ending and groups.own.has_all_behind(own)
+        is_ending = groups.is_ending and groups.own.has_all_behind(own)
         in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]
         failed = told + (self._sync_in_place(in_place, names) if in_place or names else [])
@@ -67,7 +57,7 @@ class Syncs:
     @property
     def is_about_to_do_more(self) -> bool:
         """Whether the next sync does more than write a group: in place, or begin a generation."""
-        return self.is_in_place or not self._groups.is_open or self._is_full
+        return self.is_in_place or not self._groups.is_open or self._groups.is_full
 
     def look_at_small(self) -> None:
         """A group is written: small queues that have grown move out, some of those that nobody uses take less."""
@@ -81,7 +71,7 @@ class Syncs:
 
         A failure of one is then told to whoever can write it elsewhere.
         """
-        return self._groups.own.overdue() if self.is_ending else []
+        return self._groups.own.overdue() if self._groups.is_ending else []
 
     def refused(self) -> list[tuple[File | str, OSError]]:
         """Give the own files whose sync failed as a generation began, and that nobody was told of yet; each once."""
@@ -94,15 +84,6 @@ class Syncs:
             self._base.fsync_dir(path)
             self._groups.changed.pop(path, None)
         self._groups.flush()
-
-    @property
-    def _is_full(self) -> bool:
-        return self._groups.is_full(self._options.behind_limit)
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether the next sync of all begins the log's next generation."""
-        return self._groups.is_ending(self._options.behind_limit)
 
     def _needs_disk(self, path: str) -> bool:
         groups = self._groups

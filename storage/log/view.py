@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.content import Piece, painted
 from burrowmq.storage.log.filesystem import LogFileSystem
+from burrowmq.storage.log.groups import LogOptions
 from burrowmq.storage.log.replay import replay
-from burrowmq.storage.log.syncs import LogOptions
 
 
 class LogView(LogFileSystem):

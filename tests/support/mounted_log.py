@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.filesystem import LogFileSystem
+from burrowmq.storage.log.groups import LogOptions
 from burrowmq.storage.log.mount import mount
-from burrowmq.storage.log.syncs import LogOptions
 from tests.support.sim_filesystem import SimFileSystem
 
 IDENTITY = b"i" * 16

@@ -588,8 +588,10 @@ class SimFileSystem:
         return self._durable_names[directory].get(name) is self._find(path)
 
     def damage(self, path: str, offset: int, data: bytes) -> None:
-        """Overwrite durable bytes behind everybody's back."""
+        """Overwrite durable bytes behind everybody's back; where they are these already, with others."""
         inode = self._find(path)
+        if inode.durable[offset : offset + len(data)] == data:
+            data = bytes(octet ^ 0xFF for octet in data)
         for target in (inode.durable, inode.content):
             target[offset : offset + len(data)] = data
 

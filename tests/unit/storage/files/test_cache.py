@@ -39,9 +39,8 @@ def test_few_files_stay_open_and_every_dirty_one() -> None:
     assert cache.open_count == 8
     assert cache.is_crowded
     with pytest.raises(NoDescriptors, match="more than 3 files wait for a sync"):
-        cache.refuse_when_crowded()
+        cache.refuse_more()
     assert cache.sync() == {}
-    cache.refuse_when_crowded()
     assert (cache.open_count, cache.dirty_count, cache.is_crowded) == (3, 0, False)
     assert cache.get("/d/0") is cache.get("/d/0")
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.files import LARGE, OwnFile
-from burrowmq.storage.log.groups import Groups
+from burrowmq.storage.log.groups import Groups, LogOptions
 from burrowmq.storage.log.own_files import OwnFiles
 from burrowmq.storage.log.replay import Replayed
 from tests.support.sim_filesystem import SimFileSystem
@@ -18,7 +18,7 @@ class Written:
 
     def __init__(self) -> None:
         self.base = SimFileSystem()
-        self.groups = Groups(self.base, "/data", b"i" * 16, 1 << 20, Replayed())
+        self.groups = Groups(self.base, "/data", b"i" * 16, LogOptions(limit=1 << 20), Replayed())
         self.own: OwnFiles = self.groups.own
 
     def file(self, name: str, size: int) -> File:
