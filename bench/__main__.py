@@ -43,6 +43,13 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--ref", help="instead of files: measure this commit beside the checkout")
     compare.add_argument("--only", type=_names, default=[], help="with --ref: scenario keys")
     compare.add_argument("--rounds", type=int, default=3, help="with --ref")
+    compare.add_argument(
+        "--longer",
+        type=int,
+        default=1,
+        metavar="K",
+        help="with --ref: so many times the messages, where a row takes less than a second",
+    )
     return parser
 
 
@@ -76,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     if options.ref is not None:
-        old, new = reference.measure(options.ref, options.only, options.rounds)
+        old, new = reference.measure(options.ref, options.only, options.rounds, options.longer)
     elif options.old is None or options.new is None:
         raise ValueError("compare needs two result files, or --ref COMMIT")
     else:

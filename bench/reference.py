@@ -47,8 +47,11 @@ def _only(results: Results, peer: str) -> Results:
     return replace(results, measures=kept)
 
 
-def measure(commit: str, only: list[str], rounds: int) -> tuple[Results, Results]:
-    """Results of `commit` and of this checkout, from one interleaved run of the load scenarios."""
+def measure(commit: str, only: list[str], rounds: int, longer: int = 1) -> tuple[Results, Results]:
+    """Results of `commit` and of this checkout, from one interleaved run of the load scenarios.
+
+    `longer`: with so many times the messages of a quick run.
+    """
     chosen = runner.select(only or _USUAL, is_full=False)
     with worktree(commit) as path:
         PEERS[PEER] = BurrowMQ(is_interpreted=False, name=PEER, root=path)
@@ -65,6 +68,7 @@ def measure(commit: str, only: list[str], rounds: int) -> tuple[Results, Results
                 peers=peers,
                 touched_bytes=_TOUCHED_BYTES,
                 is_fresh=True,
+                longer=longer,
             )
             found = runner.run(plan, versions)
         finally:

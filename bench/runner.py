@@ -34,6 +34,8 @@ class Plan:
     """Free memory that is used once before each measurement, so that none pays for what its host hands out."""
     is_fresh: bool = False
     """Each measurement has a node of its own: what one process holds back of its memory would favour a whole run."""
+    longer: int = 1
+    """Loads have so many times their messages."""
 
 
 def say(text: str) -> None:
@@ -98,7 +100,7 @@ def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
         machine=procfs.machine(),
         versions=versions,
     )
-    stage = Stage(is_full=plan.is_full, scratch=plan.scratch)
+    stage = Stage(is_full=plan.is_full, scratch=plan.scratch, longer=plan.longer)
     started = time.monotonic()
     try:
         for number in range(plan.rounds):

@@ -20,8 +20,10 @@ WARM_UP_MESSAGES = 20_000
 class Stage:
     """The nodes of one run of the benchmark."""
 
-    def __init__(self, *, is_full: bool, scratch: Path | None = None) -> None:
+    def __init__(self, *, is_full: bool, scratch: Path | None = None, longer: int = 1) -> None:
+        """`longer`: loads have so many times their messages."""
         self.is_full = is_full
+        self.longer = longer
         self._root = Path(tempfile.mkdtemp(prefix="burrowmq-bench-", dir=scratch))
         self._pool: dict[tuple[str, Setting], Node] = {}
         self._made = 0

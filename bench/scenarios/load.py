@@ -36,7 +36,7 @@ class Load:
     def messages(self, stage: Stage, peer: str) -> int:
         slower = {"burrowmq-pure": self.interpreted, "rabbitmq": self.reference}
         count = slower.get(peer, self.fast)
-        return stage.scaled(count, count // QUICK_DIVISOR)
+        return stage.scaled(count, count // QUICK_DIVISOR) * stage.longer
 
     def run(self, stage: Stage, peer: str) -> Outcome:
         node = stage.pooled(peer, self.setting)

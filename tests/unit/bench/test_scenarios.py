@@ -11,7 +11,8 @@ from bench.scenarios import FIGURES, SCENARIOS, matrix
 from bench.scenarios.base import who_was_the_limit
 from bench.scenarios.footprint import stall_counts, stall_quantile_s
 from bench.scenarios.headline import modes_table, queue_columns
-from bench.scenarios.load import SHAPE
+from bench.scenarios.load import SHAPE, Load
+from bench.stage import Stage
 
 
 def test_every_figure_refers_to_a_scenario_and_to_peers_that_run_it() -> None:
@@ -102,3 +103,14 @@ def test_the_saturated_side_is_the_limit(
     client_s: float, broker_s: float, all_s: float, who: str
 ) -> None:
     assert who_was_the_limit(1.0, client_s, broker_s, all_s).startswith(who)
+
+
+def test_a_longer_comparison_has_so_many_times_the_messages(tmp_path: Path) -> None:
+    load = Load(key="x", title="", fast=300, interpreted=60, reference=30, options={})
+    quick, longer = (Stage(is_full=False, scratch=tmp_path, longer=times) for times in (1, 10))
+    try:
+        assert [load.messages(quick, peer) for peer in ("burrowmq", "rabbitmq")] == [100, 10]
+        assert load.messages(longer, "burrowmq") == 1000
+    finally:
+        quick.close()
+        longer.close()
