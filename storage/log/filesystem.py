@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+from burrowmq.storage.files.cache import parent_of
 from burrowmq.storage.files.filesystem import File, FileSystem, Write
 from burrowmq.storage.log.commit_log import DIRECTORY
 from burrowmq.storage.log.files import OwnFile, as_own, missing
@@ -164,6 +165,7 @@ class LogFileSystem:
     def _prepare_name(self, path: str) -> None:
         """An own file is about to be made: nothing that the log says of an earlier one may meet it."""
         self.groups.settle_rename(path)
+        self._settle_gone(path)
         is_known = self.groups.forget(path) or self.groups.is_forgetting(path)
         if path in self._own.renamed:
             self.base.fsync_dir(path.rpartition("/")[0])
@@ -173,23 +175,25 @@ class LogFileSystem:
         if is_known:
             self.groups.flush()
 
+    def _settle_gone(self, path: str) -> None:
+        """A name is about to be used again: it is durable that the file which had it is gone."""
+        if self._own.is_gone(path):
+            directory = parent_of(path)
+            self.base.fsync_dir(directory)
+            self.groups.names_synced(directory)
+
     def unlink(self, path: str) -> None:
         """Remove a file."""
         content, is_small = self._small.content(path)
         if not is_small:
             self.groups.settle_rename(path)
             self.base.unlink(path)
-            self._drop_own(path)
+            self._own.drop(path)
             return
         if content is None:
             raise missing(path, "unlink")
         self._small.unlink(path)
         self.groups.note(Kind.UNLINK, path)
-
-    def _drop_own(self, path: str) -> None:
-        """An own file is gone from its name; the log says so before the name is used again."""
-        if self._own.drop(path):
-            self.groups.note(Kind.OWN_FORGET, path)
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file, replacing the target, or a directory."""
@@ -215,6 +219,7 @@ class LogFileSystem:
             self.groups.forget(source)  # also when that fails: it is never synced again
             file.fdatasync()
         directory = target.rpartition("/")[0]
+        self._settle_gone(target)
         if self.groups.is_forgetting(target):  # another had its name
             self.groups.flush()
         if self._own.is_behind(target):

@@ -95,6 +95,12 @@ class Groups:
             self.note(Kind.OWN_FORGET, path)
         return is_told
 
+    def names_synced(self, directory: str) -> None:
+        """The names in a directory are durable: the next group says which files are gone from there."""
+        self.changed.pop(directory, None)
+        for path in self.own.take_gone(directory):
+            self.note(Kind.OWN_FORGET, path)
+
     def is_forgetting(self, path: str) -> bool:
         """Whether a start may still write to this name what the log said of a file that had it."""
         return path in self._forgetting
@@ -268,7 +274,7 @@ class Groups:
         for item, _ in failed:
             assert not isinstance(item, str)
             self.write_back(files[item], item)
-        directories = list(self.changed)
+        directories = [*self.changed, *self.own.gone_from()]
         for _, error in self._base.sync_all([], directories):
             if not isinstance(error, FileNotFoundError):
                 raise error
@@ -284,6 +290,7 @@ class Groups:
         self.own.begin(waiting)
         for directory in directories:
             self.changed.pop(directory, None)
+            self.own.take_gone(directory)
 
     def _said_again(self, paths: Collection[str]) -> list[bytes]:
         """Give again what the log says of own files: it is the only place that has it since a sync of them failed."""

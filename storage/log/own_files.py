@@ -2,7 +2,8 @@
 
 A file is *due* while its bytes go into the next group, and *behind* from then on: the log says something of it that the
 file itself may not have durably. What is written *over* that goes into the next group too, synced or not: else a start
-would put back what was there before. It is *refused* when a sync of it failed where nobody could write it elsewhere.
+would put back what was there before. It is *gone* when it was removed and the log says something of it: with the power it
+may have its name again, so that the log goes on saying that until its directory is durable. It is *refused* when a sync of it failed where nobody could write it elsewhere.
 
 State: these tables, by path; files that are due or behind stay open, so that their sync hears of a failed write-back.
 Called by `storage.log.groups`, `.syncs` and `.filesystem` on the disk thread; does no I/O. Invariant: `forget` and
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+from burrowmq.storage.files.cache import parent_of
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.content import Piece
 from burrowmq.storage.log.files import (
@@ -49,6 +51,7 @@ class OwnFiles:
         self._behind: dict[str, Unsynced] = {}
         self._refused: dict[str, OSError] = {}
         self._over: dict[str, list[Piece]] = {}
+        self._gone: dict[str, list[str]] = {}  # by directory
         self.renamed: set[str] = set()  # files that the log says took another's place
         # (source, target): the log may say that this has happened, and it has not.
         self.renaming: tuple[str, str] | None = None
@@ -84,22 +87,29 @@ class OwnFiles:
         self._refused.pop(path, None)
         return known is not None and known.is_behind
 
-    def drop(self, path: str) -> bool:
-        """A file is gone from its name; True when the log has to say so before the name is used again."""
-        known = self._known.get(path)
-        if known is not None and known.is_behind:
-            return self.forget(path)
-        self._due.pop(path, None)
-        self._known.pop(path, None)
-        self._refused.pop(path, None)
-        return False
+    def drop(self, path: str) -> None:
+        """A file is gone from its name; once that is durable `take_gone` tells of it."""
+        if self.forget(path):
+            self._gone.setdefault(parent_of(path), []).append(path)
+
+    def is_gone(self, path: str) -> bool:
+        """Whether the log says something of a file that had this name, and may have it again."""
+        return path in self._gone.get(parent_of(path), ())
+
+    def take_gone(self, directory: str) -> list[str]:
+        """The names in a directory are durable: give the files there that are gone."""
+        return self._gone.pop(directory, [])
+
+    def gone_from(self) -> Iterable[str]:
+        """Give the directories that files are gone from."""
+        return self._gone
 
     def drop_below(self, directory: str) -> None:
         """A directory is gone, with all below it."""
         below = f"{directory}/"
         tables: tuple[dict[str, Any], ...] = (self._known, self._due, self._behind, self._over)
-        for table in (*tables, self._refused):
-            for name in [name for name in table if name.startswith(below)]:
+        for table in (*tables, self._refused, self._gone):
+            for name in [name for name in table if name.startswith(below) or name == directory]:
                 del table[name]
 
     def is_behind(self, path: str) -> bool:

@@ -82,7 +82,7 @@ class Syncs:
         """Make the names in a directory durable."""
         if self._needs_disk(path):
             self._base.fsync_dir(path)
-            self._groups.changed.pop(path, None)
+            self._groups.names_synced(path)
         self._groups.flush()
 
     def _needs_disk(self, path: str) -> bool:
@@ -103,7 +103,7 @@ class Syncs:
         refused = {item if isinstance(item, str) else item.path for item, _ in failed}
         for path in directories:
             if path not in refused:
-                groups.changed.pop(path, None)
+                groups.names_synced(path)
         for file in files:
             if file.path not in refused:
                 groups.forget(file.path)

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.errors import SyncFailed
-from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.files.filesystem import File, OsFileSystem
 from burrowmq.storage.log import commit_log
+from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.log.mount import mount, remove_log, unmount
+from burrowmq.storage.log.replay import replay
 from tests.support.machine_disk import MachineDisk
 from tests.support.mounted_log import (
     IDENTITY,
@@ -79,11 +81,8 @@ def test_a_generation_that_a_killed_process_has_not_synced_is_held_on_to(
                 assert found.read_file(f"{QUEUES}/b/0.qi") == b"x" * 300, (killed_at, cut_at)
 
 
-@pytest.mark.parametrize("is_renamed", [False, True])
-def test_a_file_that_a_killed_process_removed_does_not_come_back_without_what_only_the_log_had(
-    is_renamed: bool,
-) -> None:
-    """Its name was not durably gone, and the next start begins a generation that says nothing of it."""
+def _one_file_behind() -> tuple[MachineDisk, LogFileSystem, File]:
+    """A queue's file that the log is ahead of, on a disk whose names may come back with the power."""
     base = MachineDisk()
     base.mkdir(QUEUES)
     for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
@@ -92,6 +91,15 @@ def test_a_file_that_a_killed_process_removed_does_not_come_back_without_what_on
     file = moved_out(filesystem)
     file.pwrite(b"acked", 500)
     synced(filesystem, file)
+    return base, filesystem, file
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_file_that_a_killed_process_removed_does_not_come_back_without_what_only_the_log_had(
+    is_renamed: bool,
+) -> None:
+    """Its name was not durably gone, and the next start begins a generation that says nothing of it."""
+    base, filesystem, _ = _one_file_behind()
     if is_renamed:
         aside = filesystem.create(f"{QUEUE}/0.tmp")
         aside.pwrite(b"anew", 0)
@@ -107,6 +115,29 @@ def test_a_file_that_a_killed_process_removed_does_not_come_back_without_what_on
     for seed in range(20):
         found = killed.cut(random.Random(seed))
         assert [found.content(name) for name in names(found)] == [b"anew"] * is_renamed
+
+
+@pytest.mark.parametrize("is_new_generation", [False, True])
+def test_of_a_removed_file_the_log_says_what_it_said_until_that_is_durable(
+    is_new_generation: bool,
+) -> None:
+    """A sync of the log alone comes meanwhile: with the power the name may be there again."""
+    base, filesystem, file = _one_file_behind()
+    filesystem.unlink(file.path)
+    made(filesystem, f"{QUEUES}/r/small")
+    filesystem.groups.flush()
+    disks = [base.cut(random.Random(seed)) for seed in range(20)]
+    for disk in disks:
+        mounted(disk)
+    found = [disk.content(name) for disk in disks for name in names(disk)]
+    assert found
+    assert set(found) == {b"x" * 500 + b"acked"}
+    if is_new_generation:  # which says nothing of it
+        filesystem.groups.begin_generation()
+    else:
+        assert filesystem.sync_all([], [QUEUE]) == []
+    assert replay(filesystem.base, "/data", IDENTITY).own_writes == {}
+    assert not any(names(base.cut(random.Random(seed))) for seed in range(20))
 
 
 def names(disk: SimFileSystem) -> list[str]:

@@ -56,12 +56,11 @@ def test_the_log_is_told_of_those_only_that_it_is_ahead_of() -> None:
     assert (own.behind_count, list(own.due())) == (2, [])
     assert own.has_all_behind(files)
     assert not own.has_all_behind(files[:1])
-    assert [own.drop("/a"), own.drop("/c"), own.forget("/b"), own.forget("/b")] == [
-        True,
-        False,
-        True,
-        False,
-    ]
+    own.drop("/a")
+    own.drop("/c")
+    assert [own.is_gone(path) for path in ("/a", "/c")] == [True, False]
+    assert (list(own.gone_from()), own.take_gone(""), own.take_gone("")) == ([""], ["/a"], [])
+    assert [own.forget("/b"), own.forget("/b")] == [True, False]
     assert own.waiting() == {}
     assert own.get("/c") is None
 
