@@ -2,12 +2,13 @@
 
 A file is *due* while its bytes go into the next group, and *behind* from then on: the log says something of it that the
 file itself may not have durably. What is written *over* that goes into the next group too, synced or not: else a start
-would put back what was there before. It is *gone* when it was removed and the log says something of it: with the power it
-may have its name again, so that the log goes on saying that until its directory is durable. It is *refused* when a sync of it failed where nobody could write it elsewhere.
+would put back what was there before. It is *gone* when it was removed and the log says something of it: with the power
+it may have its name again, so that the log goes on saying that until its directory is durable. It is *refused* when a
+sync of it failed where nobody could write it elsewhere.
 
 State: these tables, by path; files that are due or behind stay open, so that their sync hears of a failed write-back.
-Called by `storage.log.groups`, `.syncs` and `.filesystem` on the disk thread; does no I/O. Invariant: `forget` and
-`drop` say whether the log has to be told, and nothing is forgotten that the log still repeats.
+Called by `storage.log.groups`, `.syncs` and `.filesystem` on the disk thread; does no I/O. Invariant: `forget` says
+whether the log has to be told, `take_gone` of whom, and nothing is forgotten that the log still repeats.
 """
 
 from __future__ import annotations
