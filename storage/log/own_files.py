@@ -166,7 +166,7 @@ class OwnFiles:
             size += known.size
         if size > _most(len(small)) or (large and len(small) <= _WITH_LARGE):
             return files
-        self._due.update(small)
+        self._due.update(one for one in small if one[1].pieces)
         return large
 
     def due(self) -> Iterable[tuple[str, Unsynced]]:

@@ -179,6 +179,8 @@ def put_together(
     if file is not None:
         torn, hidden, missing = _read_blocks(places, file, number, journals.durable, directory.seed)
         acked_in_file = places.acked
+    # The process before may have moved it there, with a sync that failed: what is read is not what the disk has.
+    acked_in_file &= ~said.acked
     runs = [*_runs_of(places, hidden, path), *said.runs]
     for run in said.runs:
         places.put(run.first, run.columns)

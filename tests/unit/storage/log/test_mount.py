@@ -140,6 +140,25 @@ def test_of_a_removed_file_the_log_says_what_it_said_until_that_is_durable(
     assert not any(names(base.cut(random.Random(seed))) for seed in range(20))
 
 
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_name_is_used_again_once_it_is_durable_that_its_last_file_is_gone(
+    is_renamed: bool,
+) -> None:
+    base, filesystem, file = _one_file_behind()
+    if is_renamed:
+        aside = filesystem.create(f"{QUEUE}/0.tmp")
+        aside.fdatasync()
+    filesystem.unlink(file.path)
+    if is_renamed:
+        filesystem.rename(f"{QUEUE}/0.tmp", file.path)
+    else:
+        filesystem.create(file.path)
+    for seed in range(20):
+        disk = base.cut(random.Random(seed))
+        mounted(disk)
+        assert {disk.content(name) for name in names(disk)} <= {b""}
+
+
 def names(disk: SimFileSystem) -> list[str]:
     """The queue's file, if it is there."""
     return [path for path in disk.paths() if path == f"{QUEUE}/0.qi"]

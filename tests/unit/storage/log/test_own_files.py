@@ -65,6 +65,20 @@ def test_the_log_is_told_of_those_only_that_it_is_ahead_of() -> None:
     assert own.get("/c") is None
 
 
+def test_what_is_in_the_log_already_is_not_due_again() -> None:
+    """No group may come of it; what is written later would be said behind what ends the file, a rename for instance."""
+    written = Written()
+    own = written.own
+    file = written.file("a", 10)
+    for _ in range(2):
+        assert own.choose([file]) == []
+        own.note_logged()
+    assert own.choose([file]) == []
+    assert list(own.due()) == []
+    file.pwrite(b"again", 0)
+    assert (list(own.due()), own.over()) == ([], [("/a", [(0, b"again")])])
+
+
 def test_a_directory_takes_all_below_it_along() -> None:
     written = Written()
     written.base.mkdir("/q")

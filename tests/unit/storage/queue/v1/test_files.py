@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
-from burrowmq.storage.errors import ReadFailed, WriteFailed
+from burrowmq.storage.errors import ReadFailed, SyncFailed, WriteFailed
 from burrowmq.storage.queue.v1.files import IndexFilesV1
 from tests.simulation.store_world import make_message, read_all
 from tests.support.one_queue import DIRECT, LARGE, OPTIONS, SMALL, OneQueue
@@ -136,6 +137,29 @@ def test_a_queue_that_is_not_durable_keeps_no_journal() -> None:
     store.settle()
     paths = [path for path in store.filesystem.paths() if "/transient/" in path]
     assert [path for path in paths if path.endswith((".jif", ".idx"))] == []
+
+
+def test_what_a_journal_says_is_written_again_by_a_start_whatever_the_segment_file_says() -> None:
+    """It was moved there, and the sync of that failed, and the disk refused all else: what is read is not durable."""
+    store = OneQueue()
+    store.publish(5)
+    store.settle()
+    store.publish(1)
+    store.log.ack(0, 1)
+    store.engine.require_acks([store.log.queue_id])
+    store.commit()
+    for part in (".idx", ".jif", "probe"):
+        store.filesystem.fail("fdatasync", path_part=part, times=1000)
+    with pytest.raises(SyncFailed):
+        store.settle()
+    store.crash()
+    store.settle()
+    assert set(store.files()) == {"0.idx"}
+    disks = [store.filesystem.cut(random.Random(seed)) for seed in range(8)]
+    for disk in disks:
+        store.filesystem = disk
+        store.open(1)
+        assert store.seqs() == [2, 3, 4, 5]
 
 
 def test_after_a_failed_sync_bodies_are_read_from_the_journal_that_was_given_up() -> None:
