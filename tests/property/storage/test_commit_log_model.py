@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -26,7 +27,9 @@ from tests.support.mounted_log import IDENTITY, QUEUES
 from tests.support.sim_filesystem import PowerCut
 
 DIRECTORIES = tuple(f"{QUEUES}/q{number}" for number in range(2))
+T = TypeVar("T")
 PATHS = tuple(f"{directory}/{name}" for directory in DIRECTORIES for name in ("0.qi", "0.qs"))
+NO_OCTETS: frozenset[int] = frozenset()
 PLACES = 12
 SIZE = 16
 FAR, FAR_SIZE = 4096, 33_000
@@ -41,18 +44,18 @@ def ends(place: int) -> tuple[int, int]:
 
 
 @dataclass
-class Past:
+class Past(Generic[T]):
     """What something has been: `states[durable:]` may be there after a power cut, `states[noted:]` after a kill."""
 
-    states: list[object]
+    states: list[T]
     durable: int = 0
     noted: int = 0
 
     @property
-    def now(self) -> object:
+    def now(self) -> T:
         return self.states[-1]
 
-    def become(self, state: object) -> None:
+    def become(self, state: T) -> None:
         self.states.append(state)
 
     def hold(self) -> None:
@@ -63,25 +66,27 @@ class Past:
         """It survives the process."""
         self.noted = len(self.states) - 1
 
-    def left(self, *, is_power: bool) -> list[object]:
+    def left(self, *, is_power: bool) -> list[T]:
         return self.states[self.durable if is_power else self.noted :]
 
 
 @dataclass(eq=False)
 class Body:
-    """A file, whatever its name: each place is one octet, many times."""
+    """A file, whatever its name: each place is one octet, many times, or two where the power tore a write."""
 
     number: int
-    places: list[Past] = field(default_factory=lambda: [Past([0]) for _ in range(PLACES + 1)])
+    places: list[Past[frozenset[int]]] = field(
+        default_factory=lambda: [Past([frozenset({0})]) for _ in range(PLACES + 1)]
+    )
 
     def why_not(self, content: bytes, *, is_power: bool) -> str:
         """What in a content this file cannot have; empty when it can have all of it."""
         for number, place in enumerate(self.places):
             begin, end = ends(number)
-            found = set(content[begin:end].ljust(end - begin, b"\0"))
-            possible = place.left(is_power=is_power)
-            if not found <= set(possible):
-                return f"file {self.number}, place {number}: {sorted(found)}, may be {possible}"
+            found = frozenset(content[begin:end].ljust(end - begin, b"\0"))
+            possible = NO_OCTETS.union(*place.left(is_power=is_power))
+            if not found <= possible:
+                return f"file {self.number}, place {number}: {set(found)}, may be {set(possible)}"
         return ""
 
 
@@ -114,7 +119,7 @@ class CommitLogModel(RuleBasedStateMachine):
         self.disk.mkdir(QUEUES)
         for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
             self.disk.fsync_dir(directory)
-        self.names = {path: Past([None]) for path in PATHS}
+        self.names: dict[str, Past[Body | None]] = {path: Past([None]) for path in PATHS}
         self.written = 0
         self.bodies = 0
         self.files: dict[str, File] = {}
@@ -138,7 +143,7 @@ class CommitLogModel(RuleBasedStateMachine):
 
     def _body(self, path: str) -> Body:
         body = self.names[path].now
-        assert isinstance(body, Body)
+        assert body is not None
         return body
 
     def _value(self) -> int:
@@ -153,7 +158,7 @@ class CommitLogModel(RuleBasedStateMachine):
         value = self._value()
         begin, end = ends(place)
         file.pwrite(bytes([value]) * (end - begin), begin)
-        body.places[place].become(value)
+        body.places[place].become(frozenset({value}))
 
     def _hold(self, path: str) -> None:
         for place in self._body(path).places:
@@ -163,7 +168,7 @@ class CommitLogModel(RuleBasedStateMachine):
         for past in self.names.values():
             past.note()
             for body in past.states:
-                for place in body.places if isinstance(body, Body) else ():
+                for place in body.places if body is not None else ():
                     place.note()
 
     # -- calls ----------------------------------------------------------------------------------------------------
@@ -205,7 +210,7 @@ class CommitLogModel(RuleBasedStateMachine):
             return
         body = self._body(path)
         for place, value in zip(chosen, values, strict=True):
-            body.places[place].become(value)
+            body.places[place].become(frozenset({value}))
         assert way.make_durable(own)
         for place in chosen:
             body.places[place].hold()
@@ -343,7 +348,7 @@ class CommitLogModel(RuleBasedStateMachine):
         }
 
     def _found_at(
-        self, filesystem: LogFileSystem, path: str, possible: Sequence[object], is_power: bool
+        self, filesystem: LogFileSystem, path: str, possible: Sequence[Body | None], is_power: bool
     ) -> Body | None:
         if not filesystem.exists(path):
             assert None in possible, f"{path} is gone, may be {possible}"
@@ -351,7 +356,7 @@ class CommitLogModel(RuleBasedStateMachine):
         content = filesystem.read_file(path)
         reasons: list[str] = []
         for body in reversed(possible):
-            if isinstance(body, Body):
+            if body is not None:
                 reasons.append(body.why_not(content, is_power=is_power))
                 if not reasons[-1]:
                     return body
@@ -369,13 +374,12 @@ class CommitLogModel(RuleBasedStateMachine):
         content = self.filesystem.read_file(path)
         for number, place in enumerate(body.places):
             begin, end = ends(number)
-            found = set(content[begin:end].ljust(end - begin, b"\0"))
-            if found != {place.now}:
-                for value in sorted(found):
-                    place.become(value)
-            place.noted = len(place.states) - len(found)
+            found = frozenset(content[begin:end].ljust(end - begin, b"\0"))
+            if found != place.now:
+                place.become(found)
+            place.note()
             if is_power:
-                place.durable = place.noted
+                place.hold()
 
 
 TestCommitLogModel = CommitLogModel.TestCase
