@@ -169,6 +169,12 @@ class OwnFiles:
         self._due.update(one for one in small if one[1].pieces)
         return large
 
+    def take_due_below(self, directories: Iterable[str]) -> list[File]:
+        """Give the files below some directories that are due: they are not any more."""
+        below = tuple(f"{directory}/" for directory in directories)
+        paths = [path for path in self._due if path.startswith(below)]
+        return [opened(self._due.pop(path)) for path in paths]
+
     def due(self) -> Iterable[tuple[str, Unsynced]]:
         """Give the files of which what is not durable goes into the next group, with their paths."""
         return self._due.items()

@@ -44,6 +44,9 @@ class Syncs:
         in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]
         failed = told + (self._sync_in_place(in_place, names) if in_place or names else [])
+        nameless = [item for item, _ in failed if isinstance(item, str)]
+        if nameless:  # a name there may lead to an older file, and the log knows names only
+            failed += self._sync_in_place(groups.own.take_due_below(nameless), [])
         try:
             if is_ending and not failed:
                 groups.begin_generation()

@@ -93,6 +93,33 @@ def test_a_directory_that_was_removed_stays_away_when_the_log_says_it_no_more() 
         assert not mounted(base.cut(random.Random(seed)))[0].exists(QUEUE)
 
 
+def test_of_a_file_whose_name_is_not_durable_the_log_says_nothing() -> None:
+    """With the power its name may lead to the file that had it before."""
+    base = MachineDisk()
+    base.mkdir(QUEUES)
+    for path in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
+        base.fsync_dir(path)
+    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    file = moved_out(filesystem)
+    aside = filesystem.create(f"{QUEUE}/0.tmp")
+    aside.pwrite(b"anew" * 100, 0)
+    aside.fdatasync()
+    filesystem.rename(f"{QUEUE}/0.tmp", file.path)
+    again = filesystem.open(file.path)
+    again.pwrite(b"more", 100)
+    base.fail("fsync_dir", path_part=QUEUE)
+    assert [item for item, _ in filesystem.sync_all([again], [QUEUE])] == [QUEUE]
+    found = {base.cut(random.Random(seed)) for seed in range(20)}
+    for disk in found:
+        mounted(disk)
+    assert {disk.content(file.path) for disk in found} == {
+        b"x" * 500,
+        b"anew" * 25 + b"more" + b"anew" * 74,
+    }
+    assert filesystem.sync_all([], [QUEUE]) == []
+    assert mounted(base.cut(random.Random(1)))[0].read_file(file.path)[100:104] == b"more"
+
+
 def test_what_was_synced_in_place_is_not_written_over_with_what_the_log_had() -> None:
     filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
     file = moved_out(filesystem)
