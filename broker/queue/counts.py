@@ -21,6 +21,7 @@ class Counts:
 
     __slots__ = (
         "_totals",
+        "is_guess",
         "metrics",
         "persistent_bytes",
         "persistent_count",
@@ -38,6 +39,8 @@ class Counts:
         self.persistent_count = 0
         """Messages that a restart would bring back, unacknowledged ones included."""
         self.persistent_bytes = 0
+        self.is_guess = False
+        """Whether the store has lost some, and others are on disk: `bound` is due whenever some of those were read."""
         self.unacked_persistent_count = 0
         self.unacked_persistent_bytes = 0
 
@@ -123,16 +126,23 @@ class Counts:
             self.persistent_count -= count
             self.persistent_bytes -= size
 
-    def lost(self, count: int, size: int, least_ready: int) -> None:
-        """The store has lost so many ready messages. At least `least_ready` that are ready are persistent.
+    def lost(self, count: int, size: int) -> None:
+        """The store has lost so many ready messages: `bound` comes next.
 
         Nobody knows which of those that a queue has paged out were persistent: they are taken for it first.
         """
-        least = self.unacked_persistent_count + least_ready
-        self.persistent_count = max(self.persistent_count - count, least)
-        self.persistent_bytes = max(self.persistent_bytes - size, self.unacked_persistent_bytes)
+        self.persistent_count -= count
+        self.persistent_bytes -= size
+        self.is_guess = True
+
+    def bound(self, in_ram: int, on_disk: int) -> None:
+        """Of a guess: so many persistent messages are ready in RAM, and so many messages of whatever kind on disk."""
+        least = self.unacked_persistent_count + in_ram
+        self.persistent_count = min(max(self.persistent_count, least), least + on_disk)
+        self.persistent_bytes = max(self.persistent_bytes, self.unacked_persistent_bytes)
         if not self.persistent_count:
             self.persistent_bytes = 0
+        self.is_guess = on_disk > 0
 
     def purged(self) -> None:
         """Every ready message is gone."""

@@ -421,6 +421,8 @@ class Queue(Here):
     def _on_loaded(self) -> None:
         if self.is_deleted:
             return
+        if self.counts.is_guess:
+            self._bound_persistent()
         self._enforce_limits()
         self._changed()
         if not self.levels.are_start_batches:
@@ -429,7 +431,11 @@ class Queue(Here):
     def _on_lost(self, count: int, size: int) -> None:
         """The store does not have so many messages of the backlog: damaged ones, dropped when they were read."""
         if self.durable:
-            self.counts.lost(count, size, sum(level.durable_ram_count for level in self.levels))
+            self.counts.lost(count, size)
+            self._bound_persistent()
+
+    def _bound_persistent(self) -> None:
+        self.counts.bound(self.levels.durable_ram_count, self.levels.on_disk_count)
 
     def _on_return(self, backlog: Backlog) -> None:
         """Unacked messages have come back into their places."""

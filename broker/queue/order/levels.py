@@ -50,6 +50,16 @@ class Levels(tuple[Backlog, ...]):
         return sum(level.ram_bytes + level.disk.start_batch_rest.bytes for level in self)
 
     @property
+    def durable_ram_count(self) -> int:
+        """Persistent messages in RAM. O(messages that came back)."""
+        return sum(level.durable_ram_count for level in self)
+
+    @property
+    def on_disk_count(self) -> int:
+        """Ready messages that only the store has."""
+        return sum(level.disk.count + level.requeued.parked.count for level in self)
+
+    @property
     def log_bytes(self) -> int:
         """Bytes that buffers of the store take."""
         return sum(level.log.memory_bytes for level in self if level.has_log)
