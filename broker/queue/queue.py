@@ -422,7 +422,7 @@ class Queue(Here):
         if self.is_deleted:
             return
         if self.counts.is_guess:
-            self._bound_persistent()
+            self.counts.bound(*self.levels.known_kinds())
         self._enforce_limits()
         self._changed()
         if not self.levels.are_start_batches:
@@ -432,10 +432,7 @@ class Queue(Here):
         """The store does not have so many messages of the backlog: damaged ones, dropped when they were read."""
         if self.durable:
             self.counts.lost(count, size)
-            self._bound_persistent()
-
-    def _bound_persistent(self) -> None:
-        self.counts.bound(self.levels.durable_ram_count, self.levels.on_disk_count)
+            self.counts.bound(*self.levels.known_kinds())
 
     def _on_return(self, backlog: Backlog) -> None:
         """Unacked messages have come back into their places."""

@@ -49,15 +49,10 @@ class Levels(tuple[Backlog, ...]):
         """Body bytes of them."""
         return sum(level.ram_bytes + level.disk.start_batch_rest.bytes for level in self)
 
-    @property
-    def durable_ram_count(self) -> int:
-        """Persistent messages in RAM. O(messages that came back)."""
-        return sum(level.durable_ram_count for level in self)
-
-    @property
-    def on_disk_count(self) -> int:
-        """Ready messages that only the store has."""
-        return sum(level.disk.count + level.requeued.parked.count for level in self)
+    def known_kinds(self) -> tuple[int, int]:
+        """How many persistent messages are in RAM, and how many of whatever kind on disk. O(those that came back)."""
+        on_disk = sum(level.disk.count + level.requeued.parked.count for level in self)
+        return sum(level.durable_ram_count for level in self), on_disk
 
     @property
     def log_bytes(self) -> int:

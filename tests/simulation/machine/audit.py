@@ -60,7 +60,8 @@ class Auditor:
             ):
                 raise Violation(f"{name}: an older queue is back in place of one that was declared")
             is_bound = any(node.vhosts[home.vhost].bindings_to("queue", home.queue))
-            if home.is_declared and home.is_bound and not is_bound:
+            is_promised = home.is_declared and home.is_bound and not home.is_deleting
+            if is_promised and not is_bound:
                 raise Violation(f"{name}: its binding is gone")
             home.is_bound = is_bound and home.vhost == HERE
             self._forget(homes, home)

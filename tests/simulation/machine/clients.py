@@ -164,7 +164,10 @@ class SimClient:
         if home.vhost != HERE:
             home.is_bound = False
             bind = spec.Queue.Bind(queue=home.queue, exchange="amq.fanout")
-        elif home.name == "dead":
+        for each in self.model.homes if home.is_bound else ():
+            if each.name == home.name and each.is_deleting and not each.is_deleted:
+                each.is_bound = True  # where its deletion is refused, this one is bound
+        if home.name == "dead":
             bind = spec.Queue.Bind(queue=home.name, exchange="amq.direct", routing_key="never")
         return data + self.ask(channel, bind, declared)
 
