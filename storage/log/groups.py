@@ -322,7 +322,8 @@ class Groups:
         if not self.own.spoil(path):
             return
         try:
-            for offset, data in self.said_of({path}).get(path, []):
+            said = self.said_of({path}).get(path, [])
+            for offset, data in (*said, *self.own.written_over(path)):
                 file.pwrite(data, offset)
         except OSError as error:
             failure = OSError(errno.EIO, error_text(error, path))

@@ -188,6 +188,10 @@ class OwnFiles:
         """Give what was written over what the log says of files that are not due, with their paths."""
         return [one for one in self._over.items() if one[0] not in self._due]
 
+    def written_over(self, path: str) -> list[Piece]:
+        """Give what was written over what the log says of a file, and is not in the log yet."""
+        return self._over.get(path, [])
+
     def note_logged(self) -> None:
         """What was due, and what was written over what the log says, is in the log."""
         for path, pieces in self._over.items():

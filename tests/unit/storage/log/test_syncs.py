@@ -194,6 +194,22 @@ def test_a_file_that_fails_as_a_generation_begins_is_written_back_from_the_log()
     assert base.content(f"{QUEUE}/0.qi")[500:550] == b"acked" * 10
 
 
+@pytest.mark.parametrize("reverts", [False, True])
+def test_what_is_written_back_is_not_older_than_what_was_written_since(reverts: bool) -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20, queue_limit=100))
+    base.reverts = reverts
+    file = moved_out(filesystem)
+    file.pwrite(b"older", 500)
+    file.pwrite(b"acked", 510)
+    synced(filesystem, file)  # into the log
+    file.pwrite(b"newer", 500)
+    file.pwrite(b"large" * 10_000, 600)  # it is to be synced in place, which fails
+    base.fail("fdatasync", path_part="0.qi")
+    assert len(filesystem.sync_all([file], [])) == 1
+    found = file.pread(15, 500)
+    assert (found[:5], found[10:]) == (b"newer", b"acked")
+
+
 def test_an_overdue_file_that_fails_is_told_and_is_as_it_was_for_who_writes_it_elsewhere() -> None:
     filesystem, base = mounted(options=OPTIONS._replace(limit=1000, queue_limit=100))
     file = moved_out(filesystem)
