@@ -6,6 +6,7 @@ from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.log.groups import LogOptions
 from burrowmq.storage.log.mount import mount
+from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
 
 IDENTITY = b"i" * 16
@@ -44,6 +45,24 @@ def moved_out(filesystem: LogFileSystem, name: str = "0.qi") -> File:
     synced(filesystem, file)
     synced(filesystem)
     return file
+
+
+def one_file_behind() -> tuple[MachineDisk, LogFileSystem, File]:
+    """A queue's file that the log is ahead of, on a disk whose names may come back with the power."""
+    base = MachineDisk()
+    base.mkdir(QUEUES)
+    for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
+        base.fsync_dir(directory)
+    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    file = moved_out(filesystem)
+    file.pwrite(b"acked", 500)
+    synced(filesystem, file)
+    return base, filesystem, file
+
+
+def names_left(disk: SimFileSystem) -> list[str]:
+    """The queue's file, if it is there."""
+    return [path for path in disk.paths() if path == f"{QUEUE}/0.qi"]
 
 
 def calls(base: SimFileSystem) -> tuple[int, int]:

@@ -16,6 +16,8 @@ from tests.support.mounted_log import (
     made,
     mounted,
     moved_out,
+    names_left,
+    one_file_behind,
     synced,
 )
 
@@ -127,3 +129,22 @@ def test_other_files_pass_through() -> None:
     filesystem.unlink("/data/another")
     filesystem.rmtree("/data/none")
     assert filesystem.listdir("/data/vhosts") == ["v"]
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_name_is_used_again_once_it_is_durable_that_its_last_file_is_gone(
+    is_renamed: bool,
+) -> None:
+    base, filesystem, file = one_file_behind()
+    if is_renamed:
+        aside = filesystem.create(f"{QUEUE}/0.tmp")
+        aside.fdatasync()
+    filesystem.unlink(file.path)
+    if is_renamed:
+        filesystem.rename(f"{QUEUE}/0.tmp", file.path)
+    else:
+        filesystem.create(file.path)
+    for seed in range(20):
+        disk = base.cut(random.Random(seed))
+        mounted(disk)
+        assert {disk.content(name) for name in names_left(disk)} <= {b""}

@@ -12,6 +12,7 @@ from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.files import LARGE, as_own
 from burrowmq.storage.log.mount import mount
 from burrowmq.storage.log.records import GROUP_SIZE
+from burrowmq.storage.log.replay import replay
 from tests.support.mounted_log import (
     IDENTITY,
     OPTIONS,
@@ -20,6 +21,8 @@ from tests.support.mounted_log import (
     made,
     mounted,
     moved_out,
+    names_left,
+    one_file_behind,
     synced,
 )
 
@@ -255,3 +258,26 @@ def test_what_was_just_written_is_one_group_or_is_left_to_the_usual_way(operatio
         found, _ = mounted(base.cut(random.Random(seed)), OPTIONS)
         assert found.read_file(own.path)[500:] == b"little"
         assert found.read_file(small.path) == b"data"
+
+
+@pytest.mark.parametrize("is_new_generation", [False, True])
+def test_of_a_removed_file_the_log_says_what_it_said_until_that_is_durable(
+    is_new_generation: bool,
+) -> None:
+    """A sync of the log alone comes meanwhile: with the power the name may be there again."""
+    base, filesystem, file = one_file_behind()
+    filesystem.unlink(file.path)
+    made(filesystem, f"{QUEUES}/r/small")
+    filesystem.groups.flush()
+    disks = [base.cut(random.Random(seed)) for seed in range(20)]
+    for disk in disks:
+        mounted(disk)
+    found = [disk.content(name) for disk in disks for name in names_left(disk)]
+    assert found
+    assert set(found) == {b"x" * 500 + b"acked"}
+    if is_new_generation:  # which says nothing of it
+        filesystem.groups.begin_generation()
+    else:
+        assert filesystem.sync_all([], [QUEUE]) == []
+    assert replay(filesystem.base, "/data", IDENTITY).own_writes == {}
+    assert not any(names_left(base.cut(random.Random(seed))) for seed in range(20))

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.errors import SyncFailed
-from burrowmq.storage.files.filesystem import File, OsFileSystem
+from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.log import commit_log
-from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.log.mount import mount, remove_log, unmount
-from burrowmq.storage.log.replay import replay
 from tests.support.machine_disk import MachineDisk
 from tests.support.mounted_log import (
     IDENTITY,
@@ -24,6 +22,8 @@ from tests.support.mounted_log import (
     made,
     mounted,
     moved_out,
+    names_left,
+    one_file_behind,
     synced,
 )
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
@@ -81,25 +81,12 @@ def test_a_generation_that_a_killed_process_has_not_synced_is_held_on_to(
                 assert found.read_file(f"{QUEUES}/b/0.qi") == b"x" * 300, (killed_at, cut_at)
 
 
-def _one_file_behind() -> tuple[MachineDisk, LogFileSystem, File]:
-    """A queue's file that the log is ahead of, on a disk whose names may come back with the power."""
-    base = MachineDisk()
-    base.mkdir(QUEUES)
-    for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
-        base.fsync_dir(directory)
-    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
-    file = moved_out(filesystem)
-    file.pwrite(b"acked", 500)
-    synced(filesystem, file)
-    return base, filesystem, file
-
-
 @pytest.mark.parametrize("is_renamed", [False, True])
 def test_a_file_that_a_killed_process_removed_does_not_come_back_without_what_only_the_log_had(
     is_renamed: bool,
 ) -> None:
     """Its name was not durably gone, and the next start begins a generation that says nothing of it."""
-    base, filesystem, _ = _one_file_behind()
+    base, filesystem, _ = one_file_behind()
     if is_renamed:
         aside = filesystem.create(f"{QUEUE}/0.tmp")
         aside.pwrite(b"anew", 0)
@@ -110,58 +97,13 @@ def test_a_file_that_a_killed_process_removed_does_not_come_back_without_what_on
         filesystem.unlink(f"{QUEUE}/0.qi")
     killed = base.process_killed()
     before = [killed.cut(random.Random(seed)) for seed in range(20)]
-    assert b"x" * 500 in {each.content(f"{QUEUE}/0.qi")[:500] for each in before if names(each)}
+    assert b"x" * 500 in {
+        each.content(f"{QUEUE}/0.qi")[:500] for each in before if names_left(each)
+    }
     mounted(killed)
     for seed in range(20):
         found = killed.cut(random.Random(seed))
-        assert [found.content(name) for name in names(found)] == [b"anew"] * is_renamed
-
-
-@pytest.mark.parametrize("is_new_generation", [False, True])
-def test_of_a_removed_file_the_log_says_what_it_said_until_that_is_durable(
-    is_new_generation: bool,
-) -> None:
-    """A sync of the log alone comes meanwhile: with the power the name may be there again."""
-    base, filesystem, file = _one_file_behind()
-    filesystem.unlink(file.path)
-    made(filesystem, f"{QUEUES}/r/small")
-    filesystem.groups.flush()
-    disks = [base.cut(random.Random(seed)) for seed in range(20)]
-    for disk in disks:
-        mounted(disk)
-    found = [disk.content(name) for disk in disks for name in names(disk)]
-    assert found
-    assert set(found) == {b"x" * 500 + b"acked"}
-    if is_new_generation:  # which says nothing of it
-        filesystem.groups.begin_generation()
-    else:
-        assert filesystem.sync_all([], [QUEUE]) == []
-    assert replay(filesystem.base, "/data", IDENTITY).own_writes == {}
-    assert not any(names(base.cut(random.Random(seed))) for seed in range(20))
-
-
-@pytest.mark.parametrize("is_renamed", [False, True])
-def test_a_name_is_used_again_once_it_is_durable_that_its_last_file_is_gone(
-    is_renamed: bool,
-) -> None:
-    base, filesystem, file = _one_file_behind()
-    if is_renamed:
-        aside = filesystem.create(f"{QUEUE}/0.tmp")
-        aside.fdatasync()
-    filesystem.unlink(file.path)
-    if is_renamed:
-        filesystem.rename(f"{QUEUE}/0.tmp", file.path)
-    else:
-        filesystem.create(file.path)
-    for seed in range(20):
-        disk = base.cut(random.Random(seed))
-        mounted(disk)
-        assert {disk.content(name) for name in names(disk)} <= {b""}
-
-
-def names(disk: SimFileSystem) -> list[str]:
-    """The queue's file, if it is there."""
-    return [path for path in disk.paths() if path == f"{QUEUE}/0.qi"]
+        assert [found.content(name) for name in names_left(found)] == [b"anew"] * is_renamed
 
 
 def stopped_start(base: SimFileSystem, operations: int) -> SimFileSystem:
