@@ -274,11 +274,8 @@ class Groups:
         for item, _ in failed:
             assert not isinstance(item, str)
             self.write_back(files[item], item)
-        directories = [*self.changed, *self.own.gone_from()]
-        for _, error in self._base.sync_all([], directories):
-            if not isinstance(error, FileNotFoundError):
-                raise error
-        carried = self._said_again(self.own.spoilt(waiting))
+        refused = self._sync_names()
+        carried = self._said_again({*self.own.spoilt(waiting), *self.own.gone(refused)})
         try:
             self._log.begin(chain(self.small.snapshot(), carried))
         except OSError as error:
@@ -288,9 +285,24 @@ class Groups:
         self._records = []
         self._forgetting.clear()
         self.own.begin(waiting)
-        for directory in directories:
-            self.changed.pop(directory, None)
-            self.own.take_gone(directory)
+        self.changed.clear()
+        self.own.keep_gone(refused)
+
+    def _sync_names(self) -> set[str]:
+        """Have durable which directories and files are there; gives the queues' directories that the disk refuses.
+
+        Of files that are gone from those the log goes on saying what it said: no other queue is to suffer from it. Raises
+        OSError.
+        """
+        gone_from = list(self.own.gone_from())
+        refused: set[str] = set()
+        for item, error in self._base.sync_all([], [*self.changed, *gone_from]):
+            if isinstance(error, FileNotFoundError):
+                continue
+            if item in self.changed or not isinstance(item, str):
+                raise error
+            refused.add(item)
+        return refused
 
     def _said_again(self, paths: Collection[str]) -> list[bytes]:
         """Give again what the log says of own files: it is the only place that has it since a sync of them failed."""

@@ -105,6 +105,14 @@ class OwnFiles:
         """Give the directories that files are gone from."""
         return self._gone
 
+    def gone(self, directories: Iterable[str]) -> list[str]:
+        """Give the files that are gone from these."""
+        return [path for directory in directories for path in self._gone[directory]]
+
+    def keep_gone(self, directories: Iterable[str]) -> None:
+        """The next generation has begun, which says something of what is gone from these alone."""
+        self._gone = {directory: self._gone[directory] for directory in directories}
+
     def drop_below(self, directory: str) -> None:
         """A directory is gone, with all below it."""
         below = f"{directory}/"

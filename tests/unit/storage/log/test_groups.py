@@ -281,3 +281,22 @@ def test_of_a_removed_file_the_log_says_what_it_said_until_that_is_durable(
         assert filesystem.sync_all([], [QUEUE]) == []
     assert replay(filesystem.base, "/data", IDENTITY).own_writes == {}
     assert not any(names_left(base.cut(random.Random(seed))) for seed in range(20))
+
+
+def test_where_a_queues_directory_is_refused_the_next_generation_says_of_removed_files_what_the_last_did() -> (
+    None
+):
+    """What concerns one queue is no reason to end the store."""
+    base, filesystem, file = one_file_behind()
+    filesystem.unlink(file.path)
+    for _ in range(2):
+        base.fail("fsync_dir", path_part=QUEUE, times=9)
+        filesystem.groups.begin_generation()
+        base.heal()
+        disks = [base.cut(random.Random(seed)) for seed in range(20)]
+        for disk in disks:
+            mounted(disk)
+        found = {disk.content(name) for disk in disks for name in names_left(disk)}
+        assert found == {b"x" * 500 + b"acked"}
+    filesystem.groups.begin_generation()
+    assert replay(filesystem.base, "/data", IDENTITY).own_writes == {}
