@@ -291,8 +291,8 @@ class Groups:
     def _sync_names(self) -> set[str]:
         """Have durable which directories and files are there; gives the queues' directories that the disk refuses.
 
-        Of files that are gone from those the log goes on saying what it said: no other queue is to suffer from it. Raises
-        OSError.
+        Of files that are gone from those the log goes on saying what it said: no other queue is to suffer from it.
+        Raises OSError.
         """
         gone_from = list(self.own.gone_from())
         refused: set[str] = set()
