@@ -62,7 +62,7 @@ _QUEUES = """
     quorum_status rebalance reclaim_quorum_memory shrink stream_status
 """
 _STREAMS = """
-    add_replica autocomplete delete_replica help stream_status
+    add_replica autocomplete delete_replica help restart_stream stream_status
 """
 _UPGRADE = """
     await_online_quorum_plus_one await_online_synchronized_mirror drain help post_upgrade revive

@@ -357,6 +357,8 @@ COMMANDS: dict[str, Command] = {
                            "Adds a replica of a stream at a server", 2, 2),
     "delete_replica": Command("members", "change", VHOST + "<queue> <node>",
                               "Removes the replica of a stream at a server", 2, 2),
+    "restart_stream": Command("members", "restart", VHOST + "<stream> [--preferred-leader-node <node>]",
+                              "Has another server write a stream", 1, 1, ("preferred-leader-node",)),
     "quorum_status": Command("members", "status", VHOST + "<queue>",
                              "Displays who keeps a quorum queue, and who leads it", 1, 1),
     "stream_status": Command("members", "status", VHOST + "<queue>",

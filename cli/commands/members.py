@@ -39,6 +39,18 @@ def change(invocation: Invocation) -> int:
     return OK
 
 
+def restart(invocation: Invocation) -> int:
+    """restart_stream STREAM: another server writes it; says which."""
+    name = invocation.args[0]
+    invocation.banner(f"Restarting stream {name}...")
+    preferred = invocation.values.get("preferred-leader-node", "")
+    led_by = _ask(
+        invocation, "restart", kind="stream", vhost=invocation.vhost, name=name, node=preferred
+    )
+    invocation.say(led_by)
+    return OK
+
+
 def status(invocation: Invocation) -> int:
     """quorum_status, stream_status QUEUE: who keeps it, who leads."""
     name, kind = invocation.args[0], invocation.name.partition("_")[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from burrowmq.broker import inspect
@@ -89,6 +90,19 @@ async def ask(queue: QueuePort) -> str:
     except TimeoutError:
         return f"no answer for {PATIENCE_S:.0f} s"
     return "" if error is None else error.text
+
+
+async def have_lead(queue: QueuePort, server: str, patience_s: float) -> None:
+    """Have a server lead a queue, and wait for that, or for why it does not, no longer than this."""
+    moved = asyncio.Event()
+
+    def on_led(_: AmqpError | None) -> None:
+        moved.set()
+
+    queue.lead_by(server, on_led)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience_s):
+            await moved.wait()
 
 
 async def cluster_document(node: RunningNode) -> Row | None:

@@ -104,7 +104,7 @@ async def command(call: Call) -> web.Response:
             return reply(await commands.members.grow(node, server, _strategy(body)))
         if action == "shrink":
             return reply(await commands.members.shrink(node, server))
-        if kind not in ("quorum", "stream") or action not in (*CHANGES, "status"):
+        if kind not in ("quorum", "stream") or action not in (*CHANGES, "restart", "status"):
             raise bad_request(["unknown", action if kind in ("quorum", "stream") else kind])
         if vhost not in node.vhosts:
             raise ApiError(404, "not_found", f"Virtual host '{vhost}' does not exist")
@@ -114,6 +114,8 @@ async def command(call: Call) -> web.Response:
             raise ApiError(404, "not_found", text)
         if action == "status":
             return reply(await commands.members.status(queue, kind))
+        if action == "restart":
+            return reply(await commands.members.restart(queue, server))
         is_kept = CHANGES[action]
         await commands.members.change(node, queue, server, kind=kind, is_kept=is_kept)
     except MemberRefused as refused:

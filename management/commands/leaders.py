@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import suppress
 from typing import Any
 
 from burrowmq.broker.node.running import RunningNode
@@ -17,7 +16,6 @@ from burrowmq.broker.queue.placement import Placement
 from burrowmq.broker.rules.pattern import compile_pattern
 from burrowmq.management.answers import quorum
 from burrowmq.management.answers.reply import ApiError
-from burrowmq.protocol.errors import AmqpError
 
 Row = dict[str, Any]
 AT_ONCE = 4
@@ -61,17 +59,8 @@ async def _move(
     async with turns:
         owner = node.vhosts.get(vhost)
         queue = None if owner is None else owner.queues.get(name)
-        if queue is None:  # deleted since
-            return
-        moved = asyncio.Event()
-
-        def on_led(_: AmqpError | None) -> None:
-            moved.set()
-
-        queue.lead_by(server, on_led)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_S):
-                await moved.wait()
+        if queue is not None:  # else it was deleted since
+            await quorum.have_lead(queue, server, PATIENCE_S)
 
 
 def _led(found: list[quorum.Standing]) -> list[Row]:

@@ -2,7 +2,8 @@
 
 Owns no state. Nothing is changed while one of the servers is down: what a majority has is then one failure from being
 what nobody has, and the servers' own changes of membership are at their weakest. Source: rabbit_quorum_queue and
-rabbit_stream_queue (3.13): add_member, delete_member, grow, shrink_all, status, whose words for refusals these are.
+rabbit_stream_queue (3.13): add_member, delete_member, grow, shrink_all, status, restart_stream (of which another writer
+is what is wanted: there are no processes to start again), whose words for refusals these are.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Strategy(NamedTuple):
     queue_pattern: str = ""
 
 
+ELECTION_S = 10.0
+"""A stream that gets no other writer within this time is left where it is."""
 STRATEGIES = ("all", "even")
 
 
@@ -57,12 +60,13 @@ async def change(
     node: RunningNode, queue: QueuePort, server: str, *, kind: str, is_kept: bool
 ) -> None:
     """Have a server keep a queue of this kind, or keep it no longer. Raises: MemberRefused."""
-    _require_kind(queue, kind, _VERBS[kind, is_kept])
+    require_kind(queue, kind, _VERBS[kind, is_kept])
     await require_servers(node, server)
     await _change(queue, server, is_kept=is_kept)
 
 
-def _require_kind(queue: QueuePort, kind: str, what: str) -> None:
+def require_kind(queue: QueuePort, kind: str, what: str) -> None:
+    """See that what is to be done is done to a queue of this kind. Raises: MemberRefused."""
     if queue.kind != kind:
         # RabbitMQ: of streams rabbit_quorum_queue says that they are none of its own, not what they are.
         is_stream = queue.kind == "stream"
@@ -168,12 +172,18 @@ async def _change_each(
 
 async def status(queue: QueuePort, kind: str) -> list[Row]:
     """Each server that keeps a queue of this kind, and what it is to it, asked now. Raises: MemberRefused."""
-    _require_kind(queue, kind, f"get {kind} status of")
+    require_kind(queue, kind, f"get {kind} status of")
+    placement = await placement_of(queue)
+    return [_row(kind, name, placement) for name in placement.members]
+
+
+async def placement_of(queue: QueuePort) -> Placement:
+    """Where a queue is kept, asked now. Raises: MemberRefused."""
     reason = await quorum.ask(queue)
     placement = queue.placement
     if reason or placement is None:
         raise MemberRefused(reason or "nothing is known of it yet")
-    return [_row(kind, name, placement) for name in placement.members]
+    return placement
 
 
 def _row(kind: str, server: str, placement: Placement) -> Row:
@@ -183,3 +193,22 @@ def _row(kind: str, server: str, placement: Placement) -> Row:
         return {"role": role, "node": server, "state": "running" if is_online else "down"}
     state = "leader" if is_leader else "follower"
     return {"Node Name": server, "Raft State": state if is_online else "noproc"}
+
+
+async def restart(queue: QueuePort, preferred: str = "") -> str:
+    """Have another server write a stream, the preferred one if it can; gives which does then. Raises: MemberRefused.
+
+    Source: rabbit_stream_queue:restart_stream, to which the preferred node is a wish as well.
+    """
+    require_kind(queue, "stream", "restart")
+    placement = await placement_of(queue)
+    if preferred and preferred not in placement.members:
+        known = ", ".join(placement.members)
+        text = f"node {preferred} does not keep {queue.name}; these do: {known}"
+        raise MemberRefused(text, "node_not_running")
+    others = sorted(set(placement.online) - {placement.leader})
+    server = preferred if preferred in placement.online else next(iter(others), placement.leader)
+    if server != placement.leader:
+        await quorum.have_lead(queue, server, ELECTION_S)
+        placement = await placement_of(queue)
+    return placement.leader

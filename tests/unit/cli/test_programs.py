@@ -24,7 +24,7 @@ def test_every_command_of_a_program_exists_and_every_command_has_a_program() -> 
         ("rabbitmq-diagnostics", 76 + 7 + 1),
         ("rabbitmq-plugins", 9),
         ("rabbitmq-queues", 13 + 1),
-        ("rabbitmq-streams", 5),
+        ("rabbitmq-streams", 6),
         ("rabbitmq-upgrade", 6),
     ],
 )

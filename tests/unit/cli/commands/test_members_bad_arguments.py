@@ -31,6 +31,12 @@ MATRIX = {
     "delete_replica s n9": NO_SERVER,
     "delete_replica none n1": NO_QUEUE,
     "delete_replica -p none s n1": NO_VHOST,
+    "restart_stream none": NO_QUEUE,
+    "restart_stream -p none s": NO_VHOST,
+    "restart_stream s --preferred-leader-node n9": (
+        64,
+        ARGUMENT + "node n9 does not keep s; these do: n1, n2, n3",
+    ),
     "quorum_status none": NO_QUEUE,
     "quorum_status -p none q": NO_VHOST,
     "stream_status none": NO_QUEUE,

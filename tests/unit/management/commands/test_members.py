@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from burrowmq.broker.replicated import members as changes
+from burrowmq.management.commands import members as commands
 from tests.support.served_cluster import ServedCluster
 from tests.support.served_members import http, make, status
 
@@ -109,6 +110,8 @@ def test_a_choice_that_never_fits_is_said(
         (("add_replica", "q", "n1"), "Cannot add replicas to a quorum queue"),
         (("delete_replica", "classic", "n1"), "Cannot delete replicas from a classic queue"),
         (("delete_replica", "q", "n1"), "Cannot delete replicas from a quorum queue"),
+        (("restart_stream", "classic"), "Cannot restart a classic queue"),
+        (("restart_stream", "q"), "Cannot restart a quorum queue"),
         (("quorum_status", "classic"), "Cannot get quorum status of a classic queue"),
         (("quorum_status", "s"), "Cannot get quorum status of a stream queue"),
         (("stream_status", "classic"), "Cannot get stream status of a classic queue"),
@@ -200,3 +203,26 @@ def test_without_an_answer_that_is_said(three: ServedCluster) -> None:
     assert "is inaccessible" in ctl(three, "quorum_status", "q")
     assert ctl(three, "delete_member", "q", "n1") != ""
     three.find_again()
+
+
+def test_a_stream_gets_another_writer(three: ServedCluster) -> None:
+    def writer() -> str:
+        rows = table(three, "stream_status", "s")
+        return next(str(row["node"]) for row in rows if row["role"] == "writer")
+
+    assert writer() == "n2"
+    told = three.served.ctl("restart_stream", "s")
+    assert told == (0, "Restarting stream s...\nn1\n", "")
+    assert writer() == "n1"
+    words = ("restart_stream", "s", "--preferred-leader-node", "n3", "-q")
+    assert three.served.ctl(*words) == (0, "n3\n", "")
+    assert three.served.ctl(*words).out == "n3\n"  # it does so already
+    assert writer() == "n3"
+
+
+def test_a_stream_that_gets_no_other_writer_keeps_the_one_it_has(
+    three: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "ELECTION_S", 0.05)
+    three.world.unmoved.update(three.world.streams)
+    assert three.served.ctl("restart_stream", "s", "-q") == (0, "n2\n", "")
