@@ -34,7 +34,7 @@ OWN = {
     "implicitly-enabled": False, "all": False, "queue-pattern": True, "used": False, "force": False,
     "management": True, "queues": True, "rate": True, "keep": False, "no-publishers": False, "check": True,
     "stop": False, "ttl-from-timestamp": False, "client-port": True, "route-port": True, "store": True,
-    "errors-only": False, "preferred-leader-node": True,
+    "errors-only": False, "preferred-leader-node": True, "membership": True,
 }  # fmt: skip
 VALUED = {**OWN, **GLOBAL}
 

@@ -345,12 +345,13 @@ COMMANDS: dict[str, Command] = {
                                                 "Waits for mirrors: there are none"),
     "post_upgrade": Command("maintenance", "post_upgrade", "", "Runs post-upgrade tasks: there are none"),
     "grow": Command("members", "resize", "<node> < all | even > [--vhost-pattern <pattern>]"
-                    " [--queue-pattern <pattern>] [--errors-only]", "Adds a member at a server to all quorum queues"
-                    " that fit", 2, 2, ("vhost-pattern", "queue-pattern", "errors-only")),
+                    " [--queue-pattern <pattern>] [--membership <promotable|voter>] [--errors-only]", "Adds a member at"
+                    " a server to all quorum queues that fit", 2, 2,
+                    ("vhost-pattern", "queue-pattern", "membership", "errors-only")),
     "shrink": Command("members", "resize", "<node> [--errors-only]",
                       "Removes the members of quorum queues at a server", 1, 1, ("errors-only",)),
-    "add_member": Command("members", "change", VHOST + "<queue> <node>",
-                          "Adds a member of a quorum queue at a server", 2, 2),
+    "add_member": Command("members", "change", VHOST + "<queue> <node> [--membership <promotable|voter>]",
+                          "Adds a member of a quorum queue at a server", 2, 2, ("membership",)),
     "delete_member": Command("members", "change", VHOST + "<queue> <node>",
                              "Removes the member of a quorum queue at a server", 2, 2),
     "add_replica": Command("members", "change", VHOST + "<queue> <node>",

@@ -11,6 +11,7 @@ from burrowmq.cli.client import Refused
 from burrowmq.cli.errors import DATAERR, OK, USAGE, CliError, bad_argument, failure
 from burrowmq.cli.invocation import Invocation
 
+MEMBERSHIPS = ("promotable", "voter")
 STRATEGIES = ("all", "even")
 COLUMNS = ["vhost", "name", "size", "result"]
 
@@ -26,8 +27,19 @@ def _ask(invocation: Invocation, action: str, **more: Any) -> Any:
         raise failure(refused.reason) from refused
 
 
+def _require_vote(invocation: Invocation) -> None:
+    """Whatever RabbitMQ's member would be at first, it votes once it has everything, and then these commands return."""
+    membership = invocation.values.get("membership", "voter")
+    if membership == "non_voter":
+        text = "a non_voter cannot be kept: each server that keeps a queue has a vote"
+        raise bad_argument(text, USAGE)
+    if membership not in MEMBERSHIPS:
+        raise bad_argument(f"voter status '{membership}' is not recognised.", USAGE)
+
+
 def change(invocation: Invocation) -> int:
     """add_member, delete_member of a quorum queue, add_replica, delete_replica of a stream: QUEUE NODE."""
+    _require_vote(invocation)
     name, server = invocation.args
     action, _, noun = invocation.name.partition("_")
     told = f"Removing a replica of queue {name} on node {server}..."
@@ -69,6 +81,7 @@ def resize(invocation: Invocation) -> int:
             known = ", ".join(STRATEGIES)
             text = f"strategy '{rest[0]}' is not recognised. Please use one of: {known}"
             raise bad_argument(text, USAGE)
+        _require_vote(invocation)
         invocation.banner(f"Growing {rest[0]} quorum queues on {server}...")
         patterns = {
             key.replace("-", "_"): invocation.values.get(key, "")

@@ -17,10 +17,17 @@ ARGUMENT = "Error (argument validation): "
 NO_QUEUE = (65, "queue 'none' was not found in virtual host '/'")
 NO_VHOST = (65, "Virtual host 'none' does not exist")
 NO_SERVER = (64, ARGUMENT + "node n9 is none of the servers: n1, n2, n3")
+NO_STATUS = (64, ARGUMENT + "voter status 'odd' is not recognised.")
 NO_PATTERN = (64, ARGUMENT + "invalid regular expression: missing )")
 MATRIX = {
     "add_member q n9": NO_SERVER,
     "add_member none n1": NO_QUEUE,
+    "add_member q n1 --membership odd": NO_STATUS,
+    "add_member q n1 --membership non_voter": (
+        64,
+        ARGUMENT + "a non_voter cannot be kept: each server that keeps a queue has a vote",
+    ),
+    "grow n1 all --membership odd": NO_STATUS,
     "add_member -p none q n1": NO_VHOST,
     "delete_member q n9": NO_SERVER,
     "delete_member none n1": NO_QUEUE,

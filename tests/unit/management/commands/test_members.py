@@ -52,7 +52,7 @@ def test_a_follower_and_the_leader_go_and_come_back(three: ServedCluster) -> Non
     assert status(three) == {"n1": "follower", "n2": "leader"}
     assert http(three, "delete", "n2") == (202, "")
     assert status(three) == {"n1": "leader"}
-    output = three.served.ctl("add_member", "q", "n3")
+    output = three.served.ctl("add_member", "q", "n3", "--membership", "promotable")
     assert output == (0, "Adding a replica for queue q on node n3...\n", "")
     assert status(three) == {"n1": "leader", "n3": "follower"}
     assert http(three, "add", "n2") == (204, "")
@@ -134,7 +134,7 @@ def test_all_quorum_queues_shrink_and_grow(three: ServedCluster) -> None:
     assert even == [{"vhost": "/", "name": "q", "size": 3, "result": "ok"}]
     assert table(three, "grow", "n3", "all", "--queue-pattern", "^q") == []
     assert table(three, "grow", "n3", "all", "--vhost-pattern", "^x") == []
-    told = three.served.ctl("grow", "n3", "all").out
+    told = three.served.ctl("grow", "n3", "all", "--membership", "voter").out
     assert told.startswith("Growing all quorum queues on n3...\nvhost\tname\tsize\tresult\n")
     assert "/\tother\t2\tok" in told
     assert three.served.ctl("grow", "n3", "odd").code == 64
