@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.front_ends import Nodes, declare, numbers, publish, take
+from tests.support.front_ends import STREAM, Nodes, declare, numbers, publish, take
 from tests.support.patience import patient
 
 
@@ -121,3 +121,29 @@ def test_leaders_are_shared_out_and_clients_go_on(nodes: Nodes) -> None:
         channel.confirm_delivery()
         publish(channel, name, 10)
         assert numbers(take(channel, name, 10)) == list(range(10))
+
+
+@pytest.mark.timeout(180)
+def test_a_stream_gets_the_writer_that_is_wished_for_and_clients_go_on(nodes: Nodes) -> None:
+    node = nodes.start()
+    channel = nodes.channel(node)
+    declare(channel, "s", **STREAM)
+    channel.confirm_delivery()
+
+    def writer() -> str:
+        rows = json.loads(node.ctl("stream_status", "s", "--formatter", "json"))
+        return next(str(row["node"]) for row in rows if row["role"] == "writer")
+
+    first = writer()
+    others = [name for name in ("n1", "n2", "n3") if name != first]
+    for preferred in (*others, first):
+        publish(channel, "s", 10)
+        told = node.ctl("restart_stream", "s", "--preferred-leader-node", preferred, "-q")
+        assert (told.strip(), writer()) == (preferred, preferred)
+    publish(channel, "s", 10)
+    told = node.ctl("restart_stream", "s", "-q").strip()
+    assert told in others
+    reader = nodes.channel(node)
+    reader.basic_qos(prefetch_count=100)
+    messages = reader.consume("s", arguments={"x-stream-offset": "first"}, inactivity_timeout=20)
+    assert [next(messages)[2] is not None for _ in range(40)] == [True] * 40
