@@ -47,13 +47,18 @@ def moved_out(filesystem: LogFileSystem, name: str = "0.qi") -> File:
     return file
 
 
-def one_file_behind() -> tuple[MachineDisk, LogFileSystem, File]:
-    """A queue's file that the log is ahead of, on a disk whose names may come back with the power."""
+def on_forgetful_disk() -> tuple[MachineDisk, LogFileSystem]:
+    """A log on a disk whose names may come back, or go, with the power."""
     base = MachineDisk()
     base.mkdir(QUEUES)
     for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
         base.fsync_dir(directory)
-    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    return base, mount(base, "/data", IDENTITY, OPTIONS, is_new=True)[0]
+
+
+def one_file_behind() -> tuple[MachineDisk, LogFileSystem, File]:
+    """A queue's file that the log is ahead of, on a disk whose names may come back with the power."""
+    base, filesystem = on_forgetful_disk()
     file = moved_out(filesystem)
     file.pwrite(b"acked", 500)
     synced(filesystem, file)

@@ -107,6 +107,7 @@ class _Asked(dict[int, QueueDisk]):
         super().__init__(queues)
         self.asked: list[int] = []
 
+    # Of dict's three overloads the store uses one: a key alone.
     def get(self, key: int, default: object = None) -> QueueDisk | None:  # type: ignore[override]
         self.asked.append(key)
         return super().get(key)

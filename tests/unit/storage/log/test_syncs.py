@@ -9,10 +9,7 @@ from typing import cast
 import pytest
 
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.log.mount import mount
-from tests.support.machine_disk import MachineDisk
 from tests.support.mounted_log import (
-    IDENTITY,
     OPTIONS,
     QUEUE,
     QUEUES,
@@ -20,6 +17,7 @@ from tests.support.mounted_log import (
     made,
     mounted,
     moved_out,
+    on_forgetful_disk,
     synced,
 )
 
@@ -62,11 +60,7 @@ def test_what_a_killed_process_wrote_is_synced_in_place() -> None:
 
 def test_a_queue_that_a_killed_process_removed_does_not_come_back_with_the_power() -> None:
     """Its directory was the disk's, and the process had not come to sync the name's removal."""
-    base = MachineDisk()
-    base.mkdir(QUEUES)
-    for path in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
-        base.fsync_dir(path)
-    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    base, filesystem = on_forgetful_disk()
     moved_out(filesystem)
     filesystem.rmtree(QUEUE)
     killed = base.process_killed()
@@ -79,11 +73,7 @@ def test_a_queue_that_a_killed_process_removed_does_not_come_back_with_the_power
 
 
 def test_a_directory_that_was_removed_stays_away_when_the_log_says_it_no_more() -> None:
-    base = MachineDisk()
-    base.mkdir(QUEUES)
-    for path in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
-        base.fsync_dir(path)
-    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    base, filesystem = on_forgetful_disk()
     moved_out(filesystem)
     filesystem.fsync_dir(QUEUE)
     base.fsync_dir(QUEUES)
@@ -95,11 +85,7 @@ def test_a_directory_that_was_removed_stays_away_when_the_log_says_it_no_more() 
 
 def test_of_a_file_whose_name_is_not_durable_the_log_says_nothing() -> None:
     """With the power its name may lead to the file that had it before."""
-    base = MachineDisk()
-    base.mkdir(QUEUES)
-    for path in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
-        base.fsync_dir(path)
-    filesystem, _ = mount(base, "/data", IDENTITY, OPTIONS, is_new=True)
+    base, filesystem = on_forgetful_disk()
     file = moved_out(filesystem)
     aside = filesystem.create(f"{QUEUE}/0.tmp")
     aside.pwrite(b"anew" * 100, 0)
