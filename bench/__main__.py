@@ -82,6 +82,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    if options.longer < 1:
+        raise ValueError("--longer takes a whole number from 1 on")
     if options.ref is not None:
         old, new = reference.measure(options.ref, options.only, options.rounds, options.longer)
     elif options.old is None or options.new is None:

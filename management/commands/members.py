@@ -202,6 +202,8 @@ async def restart(queue: QueuePort, preferred: str = "") -> str:
     """
     require_kind(queue, "stream", "restart")
     placement = await placement_of(queue)
+    if not placement.members:
+        raise MemberRefused(f"the only server is no cluster: nobody else can write {queue.name}")
     if preferred and preferred not in placement.members:
         known = ", ".join(placement.members)
         text = f"node {preferred} does not keep {queue.name}; these do: {known}"
@@ -211,4 +213,6 @@ async def restart(queue: QueuePort, preferred: str = "") -> str:
     if server != placement.leader:
         await quorum.have_lead(queue, server, ELECTION_S)
         placement = await placement_of(queue)
+    if not placement.leader:
+        raise MemberRefused(f"nobody writes {queue.name} now: its servers elect who does")
     return placement.leader

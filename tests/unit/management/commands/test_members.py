@@ -226,3 +226,20 @@ def test_a_stream_that_gets_no_other_writer_keeps_the_one_it_has(
     monkeypatch.setattr(commands, "ELECTION_S", 0.05)
     three.world.unmoved.update(three.world.streams)
     assert three.served.ctl("restart_stream", "s", "-q") == (0, "n2\n", "")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "text"),
+    [
+        ({}, "the only server is no cluster: nobody else can write s"),
+        (
+            {"leader": "", "replicas": [{"name": "n1", "offline": True}]},
+            "nobody writes s now: its servers elect who does",
+        ),
+    ],
+)
+def test_a_stream_without_another_writer_is_left_as_it_is(
+    three: ServedCluster, cluster: dict[str, Any], text: str
+) -> None:
+    three.world.cluster = cluster
+    assert ctl(three, "restart_stream", "s") == text
