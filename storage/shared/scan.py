@@ -123,8 +123,9 @@ def _keep_owners(
     files: list[SegmentFile] = []
     scanned: dict[int, int] = {}
     quarantined = 0
-    if terms.is_durable and len({id(file) for file in owner.values()}) < len(ranked):
-        # What counts instead may have its name from a process that was killed before it synced it.
+    if terms.is_durable and any(file.generation for _, _, file, _ in ranked):
+        # It may have its name from a process that was killed before it synced it. What it was made of goes now, as far
+        # as it counts nowhere, and soon if nobody refers to what it counts for.
         filesystem.fsync_dir(terms.directory)
     for _, _, file, scan in ranked:
         for table in file.tables:

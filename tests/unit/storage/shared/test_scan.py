@@ -201,6 +201,17 @@ def test_the_file_that_counts_is_durably_there_before_another_goes() -> None:
         assert names(open_directory(found, TERMS)) == ["0.g1.seg"]
 
 
+def test_a_compacted_file_is_durably_there_before_another_is_empty() -> None:
+    """All files count here, but the other may go as soon as it is seen that nothing in it is alive."""
+    for seed in range(20):
+        filesystem = disk({"1.g0.seg": sealed(1, 0, [b"b"]), "0.tmp": sealed(0, 1, [b"a"])})
+        filesystem.rename("/v/store/0.tmp", "/v/store/0.g1.seg")
+        assert names(open_directory(filesystem, TERMS)) == ["0.g1.seg", "1.g0.seg"]
+        filesystem.unlink("/v/store/1.g0.seg")
+        found = filesystem.cut(random.Random(seed))
+        assert "0.g1.seg" in names(open_directory(found, TERMS))
+
+
 def test_a_compacted_file_with_a_bad_seal_yields() -> None:
     bad = sealed(0, 1, [b"a"])[:-1]
     filesystem = disk({"0.g0.seg": sealed(0, 0, [b"a"] * 9), "0.g1.seg": bad})
