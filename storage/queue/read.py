@@ -24,7 +24,7 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.entries import KIND_SHARED
 from burrowmq.storage.queue.record_reader import RecordReader
 from burrowmq.storage.queue.segment import Segment
-from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_PRESENT, EntryColumns
+from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
 from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
 
@@ -95,8 +95,9 @@ class ReadPlan:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
             return self._take_readable(segment, slots, left)
-        if any(columns.statuses[slot - base] == ENTRY_CORRUPT for slot in slots):
-            columns = segment.load(base, slots[-1])  # once more, before an entry counts as bad
+        if any(columns.statuses[slot - base] != ENTRY_PRESENT for slot in slots):
+            segment.files.trim()  # read them once more, from the file, before one counts as bad
+            columns = segment.load(base, slots[-1])
         count = slots[-1] - base + 1
         if (
             count == len(slots)

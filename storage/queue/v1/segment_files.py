@@ -78,6 +78,7 @@ class SegmentFiles:
         """Make a segment's file unless it is there. Raises WriteFailed."""
         if segment.store_end:
             return
+        self._kept = None  # a file that was as long may have been there before, with other entries
         path = self.path(segment.number)
         file = self._cache.create(path, self._directory.is_durable)
         try:

@@ -7,7 +7,10 @@ import pytest
 from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.read import ReadPlan, fetch_records, plan_read
+from burrowmq.storage.queue.v1.blocks import BLOCK_SIZE
+from burrowmq.storage.record import ENTRY_SIZE
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY
 from tests.support.queue_on_disk import COUNT, messages, queue_on
 from tests.support.sim_filesystem import SimFileSystem
@@ -80,6 +83,21 @@ def test_shared_messages_are_named_by_handle_and_can_be_left_out(queue: QueueDis
     assert (without.seqs, without.left_out) == ([0, 1, 2, 5, 6, 7], 2)
     few = plan(queue, wanted=2)  # it ends before the next shared body once it has two
     assert (few.seqs, few.next_seq) == ([0, 1, 2], 3)
+
+
+def test_what_was_read_badly_is_read_again_before_it_counts_as_bad() -> None:
+    """Version 1 keeps the entries that it has read."""
+    filesystem = SimFileSystem()
+    queue = queue_on(filesystem, version=1)
+    queue.put(0, messages(0, 5), None)
+    queue.flush_journals()
+    place = HEADER_SIZE + BLOCK_SIZE + 3 * ENTRY_SIZE + 9
+    was = filesystem.content("/q/0.idx")[place : place + 1]
+    filesystem.damage("/q/0.idx", place, b"\xff")
+    assert plan(queue).corrupt == [3]
+    filesystem.damage("/q/0.idx", place, was)
+    planned = plan(queue)
+    assert (planned.seqs, planned.corrupt) == (list(range(5)), [])
 
 
 @pytest.mark.parametrize("operation", ["pread", "open"])

@@ -63,6 +63,17 @@ def test_what_is_appended_is_added_to_the_entries_that_were_read() -> None:
     assert one.files.memory_bytes == 0
 
 
+def test_a_file_that_is_made_anew_is_read_anew() -> None:
+    """It may be as long as the one before it was."""
+    one = OneFile()
+    one.append(0, 5)
+    assert one.present() == [0, 1, 2, 3, 4]
+    one.filesystem.unlink("/q/2.idx")
+    one.segment = Segment(2, one.segment.files)
+    one.append(5, 5)
+    assert one.present() == [5, 6, 7, 8, 9]
+
+
 def test_a_flush_writes_acks_once() -> None:
     one = OneFile()
     one.append(0, 10)
