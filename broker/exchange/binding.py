@@ -10,7 +10,7 @@ Source: behaviour of RabbitMQ's rabbit_binding; AMQP 0-9-1 queue.bind, exchange.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from burrowmq.protocol import table
 from burrowmq.protocol.table import FieldTable
@@ -61,6 +61,9 @@ class Binding:
         "source",
     )
 
+    is_own: ClassVar[bool] = True
+    """Whether it was made here, or is a row that all front-ends have."""
+
     def __init__(
         self,
         source: Destination,
@@ -85,6 +88,13 @@ class Binding:
             f"Binding({self.source.name!r} -> {self.destination_kind} {self.destination.name!r},"
             f" {self.routing_key!r})"
         )
+
+
+class RemoteBinding(Binding):
+    """One that another front-end has, to a queue that lives there: messages take it, nobody here lists or stores it."""
+
+    __slots__ = ()
+    is_own = False
 
 
 class Edge(NamedTuple):

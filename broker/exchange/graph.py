@@ -18,7 +18,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from burrowmq.broker.exchange import exchange_class
-from burrowmq.broker.exchange.binding import Binding, binding_identity
+from burrowmq.broker.exchange.binding import Binding, RemoteBinding, binding_identity
 from burrowmq.broker.words.resource import (
     check_same_argument,
     check_same_fields,
@@ -83,6 +83,9 @@ class ExchangeGraph:
         self._on_installed = on_installed
         self._on_changed = on_changed
         self._incoming: dict[tuple[DestinationKind, str], dict[Binding, None]] = {}
+        self.on_bound: Callable[[Row], None] | None = None
+        """Who is told of each binding that is made here; and by `on_unbound` of its end."""
+        self.on_unbound: Callable[[Row], None] | None = None
 
     # -- exchanges ----------------------------------------------------------------------------------------------
 
@@ -191,10 +194,11 @@ class ExchangeGraph:
         if not self._add_binding(source, binding):
             return False
         if self._is_durable(source, binding):
-            self._rows.put("binding", self._binding_key(binding), self._row_of(source, binding))
+            self._rows.put("binding", self._binding_key(binding), self.binding_row(source, binding))
         return True
 
-    def _row_of(self, source: Exchange, binding: Binding) -> Row:
+    def binding_row(self, source: Exchange, binding: Binding) -> Row:
+        """A binding by names and octets, as it is stored and as other front-ends are told of it."""
         row: Row = {
             "vhost": self.vhost_name,
             "source": source.name,
@@ -210,10 +214,16 @@ class ExchangeGraph:
     def rows_to(self, kind: DestinationKind, name: str) -> list[tuple[str, Row]]:
         """(key, row) of each durable binding that leads to a queue or exchange."""
         return [
-            (self._binding_key(binding), self._row_of(source, binding))
+            (self._binding_key(binding), self.binding_row(source, binding))
             for binding in self.bindings_to(kind, name)
             if self._is_durable(source := self.exchange(binding.source.name), binding)
         ]
+
+    def own_rows_to(self, kind: DestinationKind, name: str) -> Iterator[Row]:
+        """What is made here and leads to a queue or exchange, durable or not, as rows."""
+        for binding in self.bindings_to(kind, name):
+            if binding.is_own:
+                yield self.binding_row(self.exchange(binding.source.name), binding)
 
     def forget(self, key: list[str]) -> None:
         """Remove the binding whose row has this key (without the vhost), if there is one."""
@@ -241,8 +251,31 @@ class ExchangeGraph:
         binding = self.find(edge)
         if is_new and binding is not None:
             source = self.exchanges[edge.source]
-            self._rows.put("binding", self._binding_key(binding), self._row_of(source, binding))
+            self._rows.put("binding", self._binding_key(binding), self.binding_row(source, binding))
         return binding is not None
+
+    def add_remote(self, edge: Edge, destination: Destination) -> None:
+        """Lead to a queue at another front-end, as that has it; not where the source is missing or another thing."""
+        source = self.exchanges.get(edge.source)
+        if source is None:
+            return
+        try:
+            source.validate(edge.routing_key, edge.arguments)
+        except PreconditionFailed:
+            return  # a transient exchange is each front-end's own, and may be of another type there
+        parts = (edge.kind, edge.routing_key, edge.arguments, edge.place)
+        self._add_binding(source, RemoteBinding(source, destination, *parts))
+
+    def remove_remote(self, edge: Edge, *, is_gone: bool) -> None:
+        """That is over; if it `is_gone` there, and not only unknown here, an auto-delete exchange may follow."""
+        binding = self.find(edge)
+        if binding is None or binding.is_own:
+            return
+        if is_gone:
+            self.unbind(binding)
+        else:
+            self._detach(self.exchange(edge.source), binding)
+            self._on_changed()
 
     def find(self, edge: Edge) -> Binding | None:
         """The binding described, if there is one."""
@@ -279,6 +312,8 @@ class ExchangeGraph:
         target = (binding.destination_kind, binding.destination.name)
         self._incoming.setdefault(target, {})[binding] = None
         self._on_changed()
+        if self.on_bound is not None and binding.is_own:
+            self.on_bound(self.binding_row(source, binding))
         return True
 
     def _remove_binding(self, source: Exchange, binding: Binding) -> None:
@@ -294,6 +329,8 @@ class ExchangeGraph:
             incoming.pop(binding, None)
             if not incoming:
                 del self._incoming[target]
+        if self.on_unbound is not None and binding.is_own:
+            self.on_unbound(self.binding_row(source, binding))
 
     def remove_bindings_to(self, kind: DestinationKind, name: str) -> list[Exchange]:
         """Remove what leads to a thing being deleted; returns auto-delete exchanges left without bindings."""
@@ -309,7 +346,7 @@ class ExchangeGraph:
         return list(unused)
 
     def _is_durable(self, source: Exchange, binding: Binding) -> bool:
-        return source.durable and binding.destination.durable
+        return source.durable and binding.destination.durable and binding.is_own
 
     def _binding_key(self, binding: Binding) -> str:
         kind, destination, routing_key, arguments = binding.identity

@@ -96,6 +96,7 @@ from burrowmq.broker.inspect.topology import (
     exchange_row,
     exchanges,
     find_binding,
+    own_bindings,
     properties_key,
 )
 from burrowmq.broker.inspect.values import (
@@ -161,6 +162,7 @@ __all__ = [
     "object_totals",
     "octets",
     "oldest_unacked",
+    "own_bindings",
     "parameters",
     "permissions",
     "pid",

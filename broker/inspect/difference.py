@@ -14,6 +14,7 @@ from typing import Any
 
 from burrowmq.broker.definitions.document import ImportRefused
 from burrowmq.broker.inspect.parameters import policy_row, topic_permissions
+from burrowmq.broker.inspect.topology import own_bindings
 from burrowmq.broker.inspect.values import Row, plain
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.parameter_rules import RefusedValue, ValidationFailed, make_policy
@@ -140,7 +141,7 @@ class _View:
                     each.routing_key.decode("utf-8", "replace"),
                     plain(each.arguments or {}),
                 )
-                for each in (exchange.bindings if exchange else ())
+                for each in (own_bindings(owner, exchange) if owner and exchange else ())
             }
         return signature in known
 

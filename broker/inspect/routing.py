@@ -21,8 +21,8 @@ from burrowmq.broker.exchange.headers import HeadersMatch, comparable
 from burrowmq.broker.exchange.topic import HASH, STAR, split_words
 from burrowmq.broker.inspect.topology import binding_row, implicit_binding_row
 from burrowmq.broker.inspect.values import Row, plain
-from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.vhost.router import is_no_queue
+from burrowmq.broker.queue.port import QueuePort
+from burrowmq.broker.vhost.router import is_elsewhere, is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.properties import Properties
@@ -166,11 +166,12 @@ def _matching(
     return None
 
 
-def _target(target: object) -> Row:
-    """A queue that is reached; or a consumer that waits for direct replies."""
-    if isinstance(target, Queue):
-        return {"name": target.name, "kind": "queue", "by": []}
-    return {"name": str(getattr(target, "name", "")), "kind": "direct reply", "by": []}
+def _target(target: QueuePort) -> Row:
+    """A queue that is reached, here or at another front-end; or a consumer that waits for direct replies."""
+    kind = "direct reply" if is_no_queue(target) else "queue"
+    if is_elsewhere(target):
+        kind = "queue elsewhere"
+    return {"name": target.name, "kind": kind, "by": []}
 
 
 def _alternate(vhost: Vhost, exchange: Exchange, *, is_taken: bool) -> Row | None:

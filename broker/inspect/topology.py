@@ -106,7 +106,7 @@ class Bounds(Sequence[Bound]):
             if not name:
                 self._parts.append((vhost, vhost.queue_names.listed()))
             elif exchange is not None and exchange.bindings:
-                self._parts.append((vhost, list(exchange.bindings)))
+                self._parts.append((vhost, own_bindings(vhost, exchange)))
 
     def __len__(self) -> int:
         return sum(len(part) for _, part in self._parts)
@@ -127,6 +127,13 @@ class Bounds(Sequence[Bound]):
                 return vhost, part[left]
             left -= len(part)
         raise IndexError(place)
+
+
+def own_bindings(vhost: Vhost, exchange: Exchange) -> list[Binding]:
+    """Those that this front-end lists: not what leads to classic queues at others."""
+    if vhost.homes is None:
+        return list(exchange.bindings)
+    return [each for each in exchange.bindings if each.is_own]
 
 
 def each_bound(node: RunningNode, vhost: str | None = None) -> Bounds:
@@ -155,7 +162,7 @@ def bindings(node: RunningNode, vhost: str | None = None, table: Table = plain) 
 
 def bindings_from(vhost: Vhost, source: str) -> Iterator[Row]:
     """The bindings of which an exchange is the source, in the order they were made."""
-    for each in list(vhost.exchanges[source].bindings):
+    for each in own_bindings(vhost, vhost.exchanges[source]):
         yield binding_row(vhost, source, each)
 
 

@@ -121,6 +121,9 @@ class VhostFactory:
         homes = self._replication.homes
         if homes is not None:
             vhost.homes = homes
+            vhost.graph.on_bound, vhost.graph.on_unbound = homes.bound, homes.unbound
+            for exchange in vhost.exchanges:
+                homes.lead_from(vhost, exchange)
             replies.on_added = functools.partial(homes.reply_made, vhost.name)
             replies.on_removed = lambda key: homes.gone(vhost.name, key.decode())
 

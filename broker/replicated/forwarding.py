@@ -70,6 +70,7 @@ class Elsewhere:
 
     kind = "classic"
     is_deleted = False
+    is_elsewhere = True
 
     def __init__(
         self, front_end: FrontEnd, sums: Sums, home: str, place: tuple[str, str], *, durable: bool

@@ -2,11 +2,13 @@
 
     A, home of q                        the servers                          B
     queue_made(q)       ---- add ---->  burrowmq.homes  ------------------>  knows q's home
-    publish to q        <-------------  burrowmq.home.<A's token>  <-------  publish through the default exchange
+    bind(x, q)          ---- bind --->  burrowmq.homes  ------------------>  its exchange x leads there, too
+    publish to x, or q  <-------------  burrowmq.home.<A's token>  <-------  publish through x, or by name
     answer              ------------------------------------------------->  the publish's ticket is done
 
 Core NATS: nothing is stored, and who is not connected hears nothing. So what one says is numbered, and who misses a
-number asks for all; each says once a second that it is there (`BEAT_S`), and is forgotten after `LEASE_MS` of silence.
+number asks for all, which may take several messages (`more` says how many follow the first); each says once a second
+that it is there (`BEAT_S`), and is forgotten after `LEASE_MS` of silence.
 
 Reply consumers (direct reply-to) are told like queues. A queue of the same name here comes before one elsewhere.
 
@@ -21,23 +23,29 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from burrowmq.broker.replicated import forwarding
 from burrowmq.broker.replicated.forwarding import Elsewhere, ElsewhereReply, Sums, Taking
+from burrowmq.broker.replicated.remote_bindings import Home, Peer, Place, RemoteBindings, read
 from burrowmq.broker.report.cluster_state import Flow
 from burrowmq.broker.words.resource import describe
 from burrowmq.cluster.wire import Delivered, encode_publish
 from burrowmq.protocol.errors import AmqpError, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from burrowmq.broker.replicated.front_end import FrontEnd
     from burrowmq.broker.turn.clock import Scheduler
+    from burrowmq.broker.vhost.share import Topology
+    from burrowmq.broker.words.resource import Row
 
 HOMES: Final = b"burrowmq.homes"
 BEAT_S: Final = 1.0
 LEASE_MS: Final = 5_000.0
 AT_ONCE: Final = 1_000
-"""Names in one message."""
+"""Rows in one message, which ends before that at `PART_SIZE`."""
+PART_SIZE: Final = 256 << 10
+"""Octets of those; a row alone, whose arguments have come in one frame, may take some more."""
 NO_FLOW: Final = Flow()
 DURABLE, REPLY = "d", "r"
-Place = tuple[str, str]
 
 
 class Node(forwarding.Takes, Protocol):
@@ -47,17 +55,6 @@ class Node(forwarding.Takes, Protocol):
     def name(self) -> str:
         """What it is called."""
         ...
-
-
-class Peer:
-    """Another front-end, as far as it has said."""
-
-    def __init__(self, node_name: str, heard_ms: float) -> None:
-        self.node_name = node_name
-        self.heard_ms = heard_ms
-        self.number = 0  # of the last that has come
-        self.has_all = False
-        self.places: dict[Place, str] = {}
 
 
 class Homes:
@@ -74,7 +71,10 @@ class Homes:
         self._number = 0
         self._mine: dict[Place, str] = {}
         self._peers: dict[str, Peer] = {}
-        self._known: dict[Place, tuple[Elsewhere, str, str]] = {}  # with whose it is, and what
+        self._known: dict[Place, Home] = {}
+        self._bindings = RemoteBindings(node, self._known)
+        self._unsaid: list[tuple[str, Row]] = []
+        """Bindings that came or went in this turn."""
         self._is_beating = False
 
     def start(self) -> None:
@@ -102,21 +102,43 @@ class Homes:
         if self._mine.pop((vhost, name), None) is not None:
             self._say(drop=[[vhost, name]])
 
+    def bound(self, row: Row) -> None:
+        """A binding was made here."""
+        self._say_later("bind", row)
+
+    def unbound(self, row: Row) -> None:
+        """A binding is gone."""
+        self._say_later("unbind", row)
+
+    def lead_from(self, vhost: Topology, exchange: str) -> None:
+        """An exchange is here; what other front-ends have bound to it leads to them from now on."""
+        self._bindings.lead_from(vhost, exchange)
+
+    def lead_to(self, vhost: Topology, name: str) -> None:
+        """No queue here has that name any more; what leads to one elsewhere does so again."""
+        if (vhost.name, name) in self._known:
+            self._bindings.lead_to((vhost.name, name))
+
+    def lead_no_more(self, vhost: Topology, name: str) -> None:
+        """A queue here has that name, and comes before one elsewhere."""
+        if (vhost.name, name) in self._known:
+            self._bindings.lead_to_no_more((vhost.name, name))
+
     def find(self, vhost: str, name: str) -> Elsewhere | None:
         """Where a message for a queue goes that lives at another front-end."""
-        known = self._known.get((vhost, name))
-        return None if known is None else known[0]
+        home = self._known.get((vhost, name))
+        return None if home is None else home.stub
 
     def refusal(self, vhost: str, name: str) -> AmqpError | None:
         """Why a queue that lives elsewhere cannot be used here, in RabbitMQ's words; None for one that nobody has."""
-        known = self._known.get((vhost, name))
-        if known is None or REPLY in known[2]:
+        home = self._known.get((vhost, name))
+        if home is None or REPLY in home.kind:
             return None
-        _, who, kind = known
         where = describe("queue", name, vhost)
-        node_name = self._peers[who].node_name
-        durable = "durable " if DURABLE in kind else ""
-        return NotFound(f"home node '{node_name}' of {durable}{where} is down or inaccessible")
+        durable = "durable " if DURABLE in home.kind else ""
+        return NotFound(
+            f"home node '{home.peer.node_name}' of {durable}{where} is down or inaccessible"
+        )
 
     @property
     def here_count(self) -> int:
@@ -136,8 +158,24 @@ class Homes:
     # -- what is said -------------------------------------------------------------------------------------------------
 
     def _say(self, **said: Any) -> None:
+        self._say_bindings()
+        self._say_next(**said)
+
+    def _say_next(self, **said: Any) -> None:
         self._number += 1
         self._write(n=self._number, **said)
+
+    def _say_later(self, verb: str, row: Row) -> None:
+        """With what else comes and goes in this turn: an exchange may be deleted with many bindings."""
+        if row["kind"] == "queue" and (row["vhost"], row["destination"]) in self._mine:
+            if not self._unsaid:
+                self._scheduler.call_later(0.0, self._say_bindings)
+            self._unsaid.append((verb, row))
+
+    def _say_bindings(self) -> None:
+        unsaid, self._unsaid = self._unsaid, []
+        for verb, rows in _parts(unsaid):
+            self._say_next(**{verb: rows})
 
     def _write(self, **said: Any) -> None:
         if self._front_end.is_open:
@@ -145,10 +183,19 @@ class Homes:
             self._front_end.write(encode_publish(HOMES, payload))
 
     def _say_all(self) -> None:
-        rows = [[*place, kind] for place, kind in self._mine.items()]
-        self._say(all=True, node=self._node.name, add=rows[:AT_ONCE])
-        for first in range(AT_ONCE, len(rows), AT_ONCE):
-            self._say(add=rows[first : first + AT_ONCE])
+        self._unsaid.clear()  # it is among all
+        parts = list(_parts(self._rows()))
+        self._say_next(all=True, more=len(parts), node=self._node.name)
+        for verb, rows in parts:
+            self._say_next(**{verb: rows})
+
+    def _rows(self) -> Iterator[tuple[str, Any]]:
+        for place, kind in self._mine.items():
+            yield "add", [*place, kind]
+        for vhost_name, name in self._mine:
+            if vhost := self._node.vhosts.get(vhost_name):
+                for row in vhost.graph.own_rows_to("queue", name):
+                    yield "bind", row
 
     def _beat(self) -> None:
         self._is_beating = False
@@ -186,12 +233,11 @@ class Homes:
             return
         now_ms = self._front_end.now_ms()
         peer = self._peers.get(who)
+        if peer is None:
+            peer = self._peers[who] = Peer(who, now_ms)
         if said.get("all"):
-            self._forget(who)
-            peer = self._peers[who] = Peer(str(said.get("node", "")), now_ms)
-            peer.has_all, peer.number = True, int(said["n"]) - 1
-        elif peer is None:
-            peer = self._peers[who] = Peer("", now_ms)
+            peer.node_name = str(said.get("node", ""))
+            peer.begins(int(said["n"]), int(said.get("more", 0)))
         peer.heard_ms = now_ms
         number = said.get("beat", said.get("n"))
         expected = peer.number if "beat" in said else peer.number + 1
@@ -200,36 +246,55 @@ class Homes:
             self._write(ask=who)
             return
         peer.number = int(number)
-        for vhost, name, kind in said.get("add", ()):
-            self._known_at(who, peer, (str(vhost), str(name)), str(kind))
-        for vhost, name in said.get("drop", ()):
-            self._known_no_more(who, peer, (str(vhost), str(name)))
+        self._hear_rows(peer, said)
+        if "beat" not in said and peer.has_heard_all():
+            for place in peer.stale_places:
+                self._known_no_more(peer, place, is_gone=False)
+            for place, key in peer.stale_edges:
+                self._bindings.unbound(peer, place, key, is_gone=False)
 
-    def _known_at(self, who: str, peer: Peer, place: Place, kind: str) -> None:
+    def _hear_rows(self, peer: Peer, said: dict[str, Any]) -> None:
+        for vhost, name, kind in said.get("add", ()):
+            self._known_at(peer, (str(vhost), str(name)), str(kind))
+        for row in said.get("bind", ()):
+            self._bindings.bound(peer, *read(row))
+        for row in said.get("unbind", ()):
+            place, key, _ = read(row)
+            self._bindings.unbound(peer, place, key, is_gone=True)
+        for vhost, name in said.get("drop", ()):
+            self._known_no_more(peer, (str(vhost), str(name)), is_gone=True)
+
+    def _known_at(self, peer: Peer, place: Place, kind: str) -> None:
+        peer.stale_places.discard(place)
+        if peer.places.get(place, kind) != kind:
+            self._known_no_more(peer, place, is_gone=False)
         peer.places[place] = kind
         if place not in self._known:
             maker = ElsewhereReply if REPLY in kind else Elsewhere
-            stub = maker(self._front_end, self.sums, who, place, durable=DURABLE in kind)
-            self._known[place] = stub, who, kind
+            stub = maker(self._front_end, self.sums, peer.who, place, durable=DURABLE in kind)
+            self._known[place] = Home(stub, peer, kind)
             self._changed(stub)
+            self._bindings.lead_to(place)
 
-    def _known_no_more(self, who: str, peer: Peer, place: Place) -> None:
-        peer.places.pop(place, None)
-        known = self._known.get(place)
-        if known is None or known[1] != who:
+    def _known_no_more(self, peer: Peer, place: Place, *, is_gone: bool) -> None:
+        if peer.places.pop(place, None) is None:
+            return
+        self._bindings.forget(peer, place, is_gone=is_gone)
+        home = self._known[place]
+        if home.peer is not peer:
             return
         del self._known[place]
-        self._changed(known[0])
-        for other, each in self._peers.items():
-            if place in each.places:
-                self._known_at(other, each, place, each.places[place])
+        self._changed(home.stub)
+        for other in self._peers.values():
+            if place in other.places:
+                self._known_at(other, place, other.places[place])
                 return
 
     def _forget(self, who: str) -> None:
         peer = self._peers.pop(who, None)
         if peer is not None:
             for place in list(peer.places):
-                self._known_no_more(who, peer, place)
+                self._known_no_more(peer, place, is_gone=False)
 
     def _changed(self, stub: Elsewhere) -> None:
         vhost = self._node.vhosts.get(stub.vhost_name)
@@ -264,3 +329,19 @@ class Homes:
     def flow(self) -> Flow:
         """Nothing of a replicated queue's."""
         return NO_FLOW
+
+
+def _parts(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """What is said, in order, so much at a time that no message is too large for the servers."""
+    said, size = "", 0
+    part: list[Any] = []
+    for verb, row in rows:
+        length = len(json.dumps(row))
+        if part and (verb != said or len(part) == AT_ONCE or size + length > PART_SIZE):
+            yield said, part
+            part, size = [], 0
+        said = verb
+        part.append(row)
+        size += length
+    if part:
+        yield said, part

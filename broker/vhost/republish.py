@@ -33,7 +33,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, first_record, is_cycle, record
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
-from burrowmq.broker.vhost.router import is_no_queue
+from burrowmq.broker.vhost.router import is_elsewhere, is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import Message, body_bytes, by_priority, first_deaths
 from burrowmq.protocol.constants import TABLE_SIZE_MAX
@@ -194,7 +194,7 @@ class Republisher:
 
 def _taken(queue: QueuePort) -> tuple[int, int]:
     """How many messages a queue has taken, as long as it drops none; and ids that it has given."""
-    if is_no_queue(queue):
+    if is_no_queue(queue) or is_elsewhere(queue):
         return 0, 0
     metrics = queue.metrics
     taken = queue.ready_count + metrics.deliver + metrics.deliver_no_ack
@@ -204,9 +204,9 @@ def _taken(queue: QueuePort) -> tuple[int, int]:
 
 def _taken_since(queue: QueuePort, before: tuple[int, int]) -> int | None:
     """How many messages of a run, from its first on, it took before it failed; None when nobody can tell."""
-    now = _taken(queue)
-    if is_no_queue(queue):
+    if is_no_queue(queue) or is_elsewhere(queue):
         return None
+    now = _taken(queue)
     if queue.settings.is_limited:
         return 0 if now == before else None
     return now[0] - before[0]

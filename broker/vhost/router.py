@@ -57,6 +57,11 @@ def is_no_queue(target: object) -> bool:
     return hasattr(target, "is_no_queue")
 
 
+def is_elsewhere(target: object) -> bool:
+    """Whether what a route leads to is a queue at another front-end, of which nothing can be counted here."""
+    return hasattr(target, "is_elsewhere")
+
+
 def queue_count(targets: tuple[QueuePort, ...]) -> int:
     """How many of them are queues; what is none stands at the end."""
     if targets and is_no_queue(targets[-1]):

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from burrowmq.broker.exchange.binding import Destination
+from burrowmq.broker.exchange.graph import ExchangeGraph
+from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.words.resource import Row
 from burrowmq.protocol.errors import AmqpError, InternalError
 
@@ -38,8 +40,16 @@ class Share(Protocol):
         ...
 
 
+class Topology(Protocol):
+    """A virtual host, as far as bindings to queues elsewhere have to do with it."""
+
+    name: str
+    graph: ExchangeGraph
+    queues: dict[str, QueuePort]
+
+
 class Homes(Protocol):
-    """Which classic queues live where."""
+    """Which classic queues live where, and what leads to them."""
 
     def made(self, vhost: str, name: str, *, durable: bool) -> None:
         """A classic queue is here."""
@@ -55,4 +65,16 @@ class Homes(Protocol):
 
     def refusal(self, vhost: str, name: str) -> AmqpError | None:
         """Why a queue that lives elsewhere cannot be used here; None for one that nobody has."""
+        ...
+
+    def lead_from(self, vhost: Topology, exchange: str) -> None:
+        """An exchange is here; what other front-ends have bound to it leads to them from now on."""
+        ...
+
+    def lead_to(self, vhost: Topology, name: str) -> None:
+        """No queue here has that name any more; what leads to one elsewhere does so again."""
+        ...
+
+    def lead_no_more(self, vhost: Topology, name: str) -> None:
+        """A queue here has that name, and comes before one elsewhere."""
         ...

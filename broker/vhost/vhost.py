@@ -128,7 +128,7 @@ class Vhost:
         self.rows = Rows(engine)
         self.share: Share | None = None  # with other front-ends, where a cluster is
         self.homes: Homes | None = None  # of classic queues, there
-        self.graph = ExchangeGraph(name, self.rows, self._apply_exchange_policy, self._changed)
+        self.graph = ExchangeGraph(name, self.rows, self._installed, self._changed)
         self.exchanges = self.graph.exchanges
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
@@ -280,6 +280,11 @@ class Vhost:
         """
         self.graph.delete(exchange, if_unused=if_unused)
 
+    def _installed(self, exchange: Exchange) -> None:
+        self._apply_exchange_policy(exchange)
+        if self.homes is not None:
+            self.homes.lead_from(self, exchange.name)
+
     def _apply_exchange_policy(self, exchange: Exchange) -> None:
         effective = self.policies.effective("exchange", exchange.name)
         exchange.policy_name = effective.policy
@@ -378,8 +383,10 @@ class Vhost:
         self._in_order = None
         if declaration.owner is not None:
             self._owned.setdefault(declaration.owner, {})[queue] = None
-        if self.homes is not None and isinstance(queue, Queue):
-            self.homes.made(self.name, queue.name, durable=queue.durable)
+        if self.homes is not None:
+            self.homes.lead_no_more(self, queue.name)
+            if isinstance(queue, Queue):
+                self.homes.made(self.name, queue.name, durable=queue.durable)
         self.queue_changed(queue)
         return queue
 
@@ -455,6 +462,8 @@ class Vhost:
             self.rows.delete("queue", row_key(self.name, queue.name))
         is_bound = any(True for _ in self.graph.bindings_to("queue", queue.name))
         unused = self.graph.remove_bindings_to("queue", queue.name)
+        if self.homes is not None:
+            self.homes.lead_to(self, queue.name)
         if is_bound:
             self._changed()
         else:
@@ -524,6 +533,8 @@ class Vhost:
         Raises: NotFound (source before destination), PreconditionFailed, ResourceLocked.
         """
         source = self.graph.exchange(edge.source)
+        if edge.kind == "queue":
+            self.queue(edge.destination)  # or it says where that lives
         destination = self.destination(edge)
         if destination is None:
             raise not_found(edge.kind, edge.destination, self.name)
@@ -555,13 +566,13 @@ class Vhost:
     def unbind(self, edge: Edge, session: object = None) -> None:
         """Remove a binding; harmless when there is none like it.
 
-        Raises: ResourceLocked.
+        Raises: ResourceLocked, NotFound (its queue lives at another front-end).
         """
         binding = self.graph.find(edge)
         if binding is None:
             return
         if edge.kind == "queue":
-            self.check_access(self.queues[edge.destination], session)
+            self.check_access(self.queue(edge.destination), session)
         self.graph.unbind(binding)
 
     def bindings_to(self, kind: DestinationKind, name: str) -> Iterator[Binding]:

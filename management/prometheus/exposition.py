@@ -373,4 +373,6 @@ def _cluster_families(node: RunningNode, wanted: set[str]) -> Iterator[Family]:
 
 def _binding_count(node: RunningNode, row: Row) -> int:
     vhost = node.vhosts[row["vhost"]]
-    return len(vhost.exchanges[row["name"]].bindings) if row["name"] else len(vhost.queues)
+    if not row["name"]:
+        return len(vhost.queues)
+    return len(inspect.own_bindings(vhost, vhost.exchanges[row["name"]]))

@@ -9,7 +9,12 @@ from collections.abc import Callable
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosedByBroker
+from pika.exceptions import (
+    AMQPError,
+    ChannelClosedByBroker,
+    ConnectionClosedByBroker,
+    UnroutableError,
+)
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.front_ends import PERSISTENT, QUORUM, Nodes, declare, take
@@ -234,3 +239,49 @@ def test_a_classic_queue_takes_from_anywhere_and_is_consumed_at_its_home(nodes: 
         else:
             return
     raise AssertionError("the name is free once its home is gone")
+
+
+@pytest.mark.timeout(180)
+def test_publishes_and_dead_letters_reach_what_is_bound_at_another_front_end(nodes: Nodes) -> None:
+    one, two = nodes.start("one"), nodes.start("two")
+    declare_all(nodes.channel(one))
+    eventually(lambda: has_exchange(nodes, two, "x"))
+    home = nodes.channel(one)
+    home.queue_declare("classic", durable=True)
+    home.queue_bind("classic", "x", "k.classic")
+    exclusive = home.queue_declare("", exclusive=True).method.queue
+    home.queue_bind(exclusive, "x", "k.#")
+    channel = nodes.channel(two)
+    dead = {"x-dead-letter-exchange": "x", "x-dead-letter-routing-key": "k.dead"}
+    channel.queue_declare("work", durable=True, arguments=dead | {"x-max-length": 1})
+    channel.confirm_delivery()
+    for number in range(50):
+        channel.basic_publish("x", "k.classic", b"%d" % number, PERSISTENT, mandatory=True)
+    for number in range(50, 53):
+        channel.basic_publish("", "work", b"%d" % number, PERSISTENT)
+    bodies = [b"%d" % number for number in range(52)]
+    for queue, count in (("classic", 50), (exclusive, 52), ("q", 52)):
+        found = [
+            body for _, _, body in take(nodes.channel(one) if queue == "q" else home, queue, count)
+        ]
+        assert found == bodies[:count]
+        home.cancel()
+
+    one.stop()
+    nodes.channel(two).queue_unbind("q", "x", "k.#")
+    eventually(lambda: not is_routed(nodes, two, "k.classic"))
+    one.start()
+    eventually(lambda: is_routed(nodes, two, "k.classic"))
+
+
+def is_routed(nodes: Nodes, process: BrokerProcess, key: str) -> bool:
+    """Whether a publish there reaches any queue."""
+    channel = nodes.channel(process)
+    channel.confirm_delivery()
+    try:
+        channel.basic_publish("x", key, b"", PERSISTENT, mandatory=True)
+    except UnroutableError:
+        return False
+    finally:
+        channel.connection.close()
+    return True

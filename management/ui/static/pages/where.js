@@ -59,11 +59,17 @@ export function Where({vhost, name, type, user, query, setQuery}) {
     ${state.found ? html`<${Answer} vhost=${vhost} found=${state.found} />` : null}</section>`;
 }
 
+function Target({vhost, row}) {
+  if (row.kind === "queue") return html`<${QueueLink} vhost=${vhost} name=${row.name} />`;
+  if (row.kind === "queue elsewhere") return html`<${Name} value=${row.name} /> at another front-end`;
+  return html`a client that waits for a direct reply`;
+}
+
 function Answer({vhost, found}) {
   const {queues, steps} = found;
   const lost = steps.find((step) => step.alternate && !step.alternate.exists && !step.matched_count);
   const columns = [
-    {key: "queue", title: "Queue", cell: (row) => (row.kind === "queue" ? html`<${QueueLink} vhost=${vhost} name=${row.name} />` : html`a client that waits for a direct reply`)},
+    {key: "queue", title: "Queue", cell: (row) => html`<${Target} vhost=${vhost} row=${row} />`},
     {key: "by", title: "By which binding", cell: (row) => row.by.map((each, at) => html`<div key=${at}><${By} vhost=${vhost} row=${each} /></div>`)},
   ];
   return html`<div role="status">
