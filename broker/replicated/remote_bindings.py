@@ -5,8 +5,8 @@ here, if there is one, and leads to what stands for the queue in a route (`broke
 a publish through any exchange reaches queues at any front-end, an exchange is in use as long as anybody's queue is
 bound to it, and an auto-delete exchange goes with the last binding of all. None is listed or stored here.
 
-State owned: which exchanges the bindings come from. Invariant: an exchange has exactly those that were told of it by the
-front-end that has the queue, unless a queue here has its name: that comes first.
+State owned: which exchanges the bindings come from. Invariant: an exchange has exactly those that the front-end with
+the queue has told of it, unless a queue here has its name: that comes first.
 """
 
 from __future__ import annotations
