@@ -425,8 +425,9 @@ class Backlog:
         size = body_bytes([entry[1] for entry in entries])
         self.give_back(entries, size)
         lost_count = parked_count - parked.count - len(entries)
-        if lost_count:
-            self._on_lost(lost_count, 0 if parked.count else parked_bytes - size)
+        lost_bytes = 0 if parked.count else parked_bytes - size
+        if lost_count or lost_bytes:
+            self._on_lost(lost_count, lost_bytes)
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         ram = self.ram
@@ -456,7 +457,7 @@ class Backlog:
         lost_count, lost_bytes = self.disk.skip(count, size, next_seq, self.next_seq)
         if ram.messages and not self.disk.count and ram.first + len(ram.messages) < self.next_seq:
             self._ram_to_requeued()  # the last ids are gone, and what arrives next does not follow those in RAM
-        if lost_count:
+        if lost_count or lost_bytes:
             self._on_lost(lost_count, lost_bytes)
 
     @property

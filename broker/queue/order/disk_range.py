@@ -96,6 +96,12 @@ class DiskRange:
             self.count = self.bytes = 0
             self.first = end_seq
             return lost
+        excess = self.count - (end_seq - self.first)
+        if excess > 0:
+            self.count -= (
+                excess  # there are no ids for them; of how many bytes they were, the end will show
+            )
+            return (excess, 0)
         return (0, 0)
 
     def remove(self, count: int, size: int) -> None:

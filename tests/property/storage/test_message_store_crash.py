@@ -1,4 +1,4 @@
-"""The shared store under power cuts, with a small client; and four mutants that must be caught.
+"""The shared store under power cuts and kills, with a small client; and four mutants that must be caught.
 
 The client keeps its handles in a log of its own and trusts the store as the queue indexes do: it
 syncs the store before its log before it calls a message confirmed, it writes acknowledgements
@@ -83,13 +83,16 @@ class ToyClient:
         if not fs.exists(LOG):
             fs.mkdir("/toy")
             self.log = fs.create(LOG)
-            fs.fsync_dir("/toy")
         else:
             self.log = fs.open(LOG)
+        fs.fsync_dir("/toy")  # who made it may have been killed before that
+        fs.fsync_dir("/")
         live = self._read_log()
         tally = ReferenceTally()
         tally.add(sorted(live))
-        recovery = self.store.recover(tally)
+        # As numbers are reserved before they are used: what an entry of the log says is never anything else's.
+        unused = max((handle >> 32 for handle in self.oracle.logged), default=-1) + 1
+        recovery = self.store.recover(tally, unused)
         self._check(live, recovery)
 
     def _read_log(self) -> set[int]:
@@ -200,6 +203,8 @@ class ToyClient:
             if self.rng.random() < 0.3:
                 self.acknowledge()
         self.read_all()
+        if self.rng.random() < 0.1:  # the end is here: around the rename
+            self.filesystem.cut_before = self.filesystem.operations + self.rng.randint(1, 4)
         self.store.put_in_place()
         self.read_all()
 
@@ -233,26 +238,27 @@ def life_of_a_store(
     strict: bool | None = None,
     filesystem: type[SimFileSystem] = SimFileSystem,
 ) -> None:
-    """Run one seed: four lives, each ended by a power cut, some of them during recovery."""
+    """Run one seed: ten lives, each ended by a power cut or a kill, some of them during recovery or soon after."""
     rng = random.Random(seed)
     disk: SimFileSystem = filesystem(strict=bool(seed % 2) if strict is None else strict)
     oracle = Oracle()
-    for _ in range(4):
+    for _ in range(10):
         toy = client(disk, oracle, rng, make_store)
         if rng.random() < 0.3:
             disk.cut_before = disk.operations + rng.randint(0, 12)
         try:
             toy.start()
-            disk.cut_before = disk.operations + rng.randint(1, 400)
+            disk.cut_before = disk.operations + rng.randint(1, rng.choice((5, 20, 100, 400)))
             toy.run(200)
         except PowerCut:
             pass
-        disk = disk.cut(rng)
+        disk = disk.cut(rng) if rng.random() < 0.6 else disk.process_killed()
+    disk = disk.cut(rng)
     client(disk, oracle, rng, make_store).start()
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_confirmed_messages_survive_power_cuts(block: int) -> None:
+def test_confirmed_messages_survive_power_cuts_and_kills(block: int) -> None:
     """Forty seeds a block, half of them with a disk that promises no order of directory changes."""
     for seed in range(block * 40, block * 40 + 40):
         life_of_a_store(seed)

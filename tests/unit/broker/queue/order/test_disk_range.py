@@ -59,8 +59,20 @@ def test_where_an_id_is_missing_nothing_goes_unread():
     disk.prepend(3, [([message(b"xx")], DURABLE)], 2)
     assert disk.drop(9, 99) is None, "id 4 is gone"
     disk = filled(3, 3, 3)
-    disk.skip(1, 3, 7, 8)
-    assert (disk.first, disk.count, disk.drop(9, 99)) == (7, 2, None)
+    assert disk.skip(1, 3, 7, 8) == (1, 0)
+    assert (disk.first, disk.count, disk.drop(9, 99)) == (7, 1, None)
+
+
+def test_more_than_there_are_ids_for_is_lost_and_its_bytes_are_told_at_the_end():
+    disk = DiskRange()
+    disk.recover(10, 6, 60)
+    assert disk.skip(2, 20, 13, 20) == (0, 0), (
+        "one id was acked before, or one message is lost: nobody knows"
+    )
+    assert disk.skip(1, 10, 18, 20) == (1, 0), "two ids are left, and three messages were counted"
+    assert (disk.count, disk.bytes) == (2, 30)
+    assert disk.skip(2, 20, 20, 20) == (0, 10)
+    assert (disk.first, disk.count, disk.bytes) == (20, 0, 0)
 
 
 def test_what_was_read_leaves_and_takes_overtaken_bodies_along():
