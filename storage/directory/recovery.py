@@ -49,6 +49,7 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.journal_limits import JournalLimits
 from burrowmq.storage.shared.recovery import StoreRecovery
 from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.shared.segment import parse_file_name
 from burrowmq.storage.types import (
     LoadMessage,
     RecoveryReport,
@@ -285,11 +286,12 @@ def _vhost_name(context: StoreContext, directory: str) -> str | None:
 
 
 def _holds_anything(filesystem: FileSystem, directory: str) -> bool:
-    """Tell whether there is a queue or a segment file of the shared store in a vhost's directory."""
-    return any(
-        filesystem.exists(f"{directory}/{name}") and filesystem.listdir(f"{directory}/{name}")
-        for name in ("queues", "msg_store_persistent")
-    )
+    """Tell whether there is a queue's file or a segment file of the shared store in a vhost's directory."""
+    queues, store = f"{directory}/queues", f"{directory}/msg_store_persistent"
+    if filesystem.exists(store) and any(map(parse_file_name, filesystem.listdir(store))):
+        return True
+    entries = filesystem.listdir(queues) if filesystem.exists(queues) else []
+    return any(set(filesystem.listdir(f"{queues}/{entry}")) - {NAME_FILE} for entry in entries)
 
 
 def _queue_names(context: StoreContext, directory: str) -> QueueNames | None:

@@ -439,13 +439,16 @@ class World:
     def crash(self, *, is_power: bool = True) -> None:
         """Lose power (or the process) now, recover, check."""
         self._stop(is_power)
-        for _ in range(self.rng.choice((0, 0, 1))):  # once more, while recovering
+        for _ in range(
+            self.rng.choice((0, 0, 1))
+        ):  # once more, while recovering, and perhaps the other
             self.filesystem.cut_before = self.filesystem.operations + self.rng.randint(0, 12)
             try:
                 self._open()
             except PowerCut:
                 pass
             self.filesystem.cut_before = None
+            is_power = is_power or self.rng.random() < 0.3
             self._stop(is_power)
         self.engine = self._open()
         self._adopt(exact=False)

@@ -207,6 +207,28 @@ def test_an_unreadable_or_missing_store_file_is_refused() -> None:
         reopen(filesystem, rows)
 
 
+@pytest.mark.parametrize(
+    ("path", "is_something"),
+    [
+        (".vhost_name", False),
+        ("msg_store_persistent/index/0.page", False),
+        ("queues/0123/.queue_name", False),
+        ("queues/0123/0.qi", True),
+        ("msg_store_persistent/0.g0.seg", True),
+    ],
+)
+def test_a_virtual_host_that_was_hardly_begun_is_no_loss(path: str, is_something: bool) -> None:
+    """Its name was not on disk yet when the power went, but an earlier kill had let a start go on in it."""
+    filesystem = SimFileSystem()
+    engine_on(filesystem).close()
+    path = f"/data/vhosts/feed/{path}"
+    filesystem.mkdir(parent_of(path))
+    filesystem.create(path)
+    filesystem.unlink("/data/CLEAN")
+    report = unopened(filesystem).recover()
+    assert (report.lost, filesystem.exists("/data/vhosts/feed")) == (is_something, is_something)
+
+
 def flip(filesystem: SimFileSystem, path: str, offset: int) -> None:
     filesystem.damage(path, offset, bytes((filesystem.content(path)[offset] ^ 0x10,)))
 
