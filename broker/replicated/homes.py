@@ -7,8 +7,8 @@
     answer              ------------------------------------------------->  the publish's ticket is done
 
 Core NATS: nothing is stored, and who is not connected hears nothing. So what one says is numbered, and who misses a
-number asks for all, which may take several messages (`more` says how many follow the first); each says once a second
-that it is there (`BEAT_S`), and is forgotten after `LEASE_MS` of silence.
+number asks for all. That is told a part in each turn, between `all` and `last`, and what is new meanwhile between the
+parts. Each says once a second that it is there (`BEAT_S`), and is forgotten after `LEASE_MS` of silence.
 
 Reply consumers (direct reply-to) are told like queues. A queue of the same name here comes before one elsewhere.
 
@@ -19,7 +19,7 @@ here, and by the front-end.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from burrowmq.broker.replicated import forwarding
 from burrowmq.broker.replicated.forwarding import Elsewhere, ElsewhereReply, Sums, Taking
@@ -45,6 +45,8 @@ AT_ONCE: Final = 1_000
 PART_SIZE: Final = 256 << 10
 """Octets of those; a row alone, whose arguments have come in one frame, may take some more."""
 NO_FLOW: Final = Flow()
+Part: TypeAlias = tuple[str, list[str]]
+"""What is said of rows, and these as JSON."""
 DURABLE, REPLY = "d", "r"
 
 
@@ -75,6 +77,8 @@ class Homes:
         self._bindings = RemoteBindings(node, self._known)
         self._unsaid: list[tuple[str, Row]] = []
         """Bindings that came or went in this turn."""
+        self._untold: Iterator[Part] | None = None
+        """What is left of all, while that is told."""
         self._is_beating = False
 
     def start(self) -> None:
@@ -95,12 +99,12 @@ class Homes:
 
     def _add(self, place: Place, kind: str) -> None:
         self._mine[place] = kind
-        self._say(add=[[*place, kind]])
+        self._say("add", [*place, kind])
 
     def gone(self, vhost: str, name: str) -> None:
         """It is not here any more."""
         if self._mine.pop((vhost, name), None) is not None:
-            self._say(drop=[[vhost, name]])
+            self._say("drop", [vhost, name])
 
     def bound(self, row: Row) -> None:
         """A binding was made here."""
@@ -157,13 +161,14 @@ class Homes:
 
     # -- what is said -------------------------------------------------------------------------------------------------
 
-    def _say(self, **said: Any) -> None:
+    def _say(self, verb: str, *rows: list[str]) -> None:
         self._say_bindings()
-        self._say_next(**said)
+        self._say_part((verb, [json.dumps(row) for row in rows]))
 
-    def _say_next(self, **said: Any) -> None:
+    def _say_part(self, part: Part) -> None:
         self._number += 1
-        self._write(n=self._number, **said)
+        verb, rows = part
+        self._write(n=self._number, rows=f'"{verb}":[{",".join(rows)}]')
 
     def _say_later(self, verb: str, row: Row) -> None:
         """With what else comes and goes in this turn: an exchange may be deleted with many bindings."""
@@ -174,27 +179,43 @@ class Homes:
 
     def _say_bindings(self) -> None:
         unsaid, self._unsaid = self._unsaid, []
-        for verb, rows in _parts(unsaid):
-            self._say_next(**{verb: rows})
+        for part in _parts(unsaid):
+            self._say_part(part)
 
-    def _write(self, **said: Any) -> None:
+    def _write(self, *, rows: str = "", **said: Any) -> None:
         if self._front_end.is_open:
-            payload = json.dumps({"who": self._who, **said}, separators=(",", ":")).encode()
-            self._front_end.write(encode_publish(HOMES, payload))
+            head = json.dumps({"who": self._who, **said}, separators=(",", ":"))
+            payload = f"{head[:-1]},{rows}}}" if rows else head
+            self._front_end.write(encode_publish(HOMES, payload.encode()))
 
     def _say_all(self) -> None:
         self._unsaid.clear()  # it is among all
-        parts = list(_parts(self._rows()))
-        self._say_next(all=True, more=len(parts), node=self._node.name)
-        for verb, rows in parts:
-            self._say_next(**{verb: rows})
+        self._say("all", [self._node.name])
+        if self._untold is None:
+            self._scheduler.call_later(0.0, self._tell)
+        self._untold = _parts(self._rows())
+
+    def _tell(self) -> None:
+        if self._untold is None:
+            return
+        part = next(self._untold, None)
+        if part is None:
+            self._untold = None
+            self._say("last")
+        else:
+            self._say_bindings()
+            self._say_part(part)
+            self._scheduler.call_later(0.0, self._tell)
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
-        for place, kind in self._mine.items():
-            yield "add", [*place, kind]
-        for vhost_name, name in self._mine:
-            if vhost := self._node.vhosts.get(vhost_name):
-                for row in vhost.graph.own_rows_to("queue", name):
+        """What is here when it is looked at; places and bindings may come and go meanwhile."""
+        places = list(self._mine)
+        for place in places:
+            if place in self._mine:
+                yield "add", [*place, self._mine[place]]
+        for place in places:
+            if place in self._mine and (vhost := self._node.vhosts.get(place[0])):
+                for row in list(vhost.graph.own_rows_to("queue", place[1])):
                     yield "bind", row
 
     def _beat(self) -> None:
@@ -235,9 +256,9 @@ class Homes:
         peer = self._peers.get(who)
         if peer is None:
             peer = self._peers[who] = Peer(who, now_ms)
-        if said.get("all"):
-            peer.node_name = str(said.get("node", ""))
-            peer.begins(int(said["n"]), int(said.get("more", 0)))
+        if "all" in said:
+            peer.node_name = str(said["all"][0][0])
+            peer.begins(int(said["n"]))
         peer.heard_ms = now_ms
         number = said.get("beat", said.get("n"))
         expected = peer.number if "beat" in said else peer.number + 1
@@ -247,11 +268,12 @@ class Homes:
             return
         peer.number = int(number)
         self._hear_rows(peer, said)
-        if "beat" not in said and peer.has_heard_all():
-            for place in peer.stale_places:
+        if "last" in said:
+            for place in list(peer.stale_places):
                 self._known_no_more(peer, place, is_gone=False)
-            for place, key in peer.stale_edges:
+            for place, key in list(peer.stale_edges):
                 self._bindings.unbound(peer, place, key, is_gone=False)
+            peer.has_told_all()
 
     def _hear_rows(self, peer: Peer, said: dict[str, Any]) -> None:
         for vhost, name, kind in said.get("add", ()):
@@ -310,7 +332,8 @@ class Homes:
         self._beat_later()
 
     def cluster_lost(self) -> None:
-        """Others are forgotten when they have been silent for long."""
+        """Others are forgotten when they have been silent for long; who is there later is told all."""
+        self._untold = None
 
     def cluster_drained(self) -> None:
         """Nothing waits for that."""
@@ -331,17 +354,17 @@ class Homes:
         return NO_FLOW
 
 
-def _parts(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
+def _parts(rows: Iterable[tuple[str, Any]]) -> Iterator[Part]:
     """What is said, in order, so much at a time that no message is too large for the servers."""
     said, size = "", 0
-    part: list[Any] = []
+    part: list[str] = []
     for verb, row in rows:
-        length = len(json.dumps(row))
-        if part and (verb != said or len(part) == AT_ONCE or size + length > PART_SIZE):
+        text = json.dumps(row, separators=(",", ":"))
+        if part and (verb != said or len(part) == AT_ONCE or size + len(text) > PART_SIZE):
             yield said, part
             part, size = [], 0
         said = verb
-        part.append(row)
-        size += length
+        part.append(text)
+        size += len(text)
     if part:
         yield said, part

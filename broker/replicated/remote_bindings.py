@@ -43,22 +43,20 @@ class Peer:
         """Its queues and reply consumers, with their kind."""
         self.edges: dict[Place, dict[Key, Edge]] = {}
         """What leads to its queues."""
-        self._parts_left = 0
         self.stale_places: set[Place] = set()
         """While it tells all: what has not been told again yet. The same of what leads there:"""
         self.stale_edges: set[tuple[Place, Key]] = set()
 
-    def begins(self, number: int, more: int) -> None:
-        """The message of that number and as many as follow tell all that it has; until then what it had is good."""
+    def begins(self, number: int) -> None:
+        """The message of that number begins to tell all that it has; until that is told what it had is good."""
         self.has_all, self.number = True, number - 1
-        self._parts_left = more + 1
         self.stale_places = set(self.places)
         self.stale_edges = {(place, key) for place, keys in self.edges.items() for key in keys}
 
-    def has_heard_all(self) -> bool:
-        """A message has come in order: whether it is the last of those that tell all."""
-        self._parts_left -= 1
-        return self._parts_left == 0
+    def has_told_all(self) -> None:
+        """Nothing is stale."""
+        self.stale_places.clear()
+        self.stale_edges.clear()
 
 
 class Home(NamedTuple):

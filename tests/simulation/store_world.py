@@ -448,7 +448,7 @@ class World:
             except PowerCut:
                 pass
             self.filesystem.cut_before = None
-            is_power = is_power or self.rng.random() < 0.3
+            is_power = is_power or (self.options.confirm == "fsync" and self.rng.random() < 0.3)
             self._stop(is_power)
         self.engine = self._open()
         self._adopt(exact=False)

@@ -252,12 +252,12 @@ def test_nobody_is_unreachable_while_all_is_told_again(
     known = homes(other_end)
     who = one.front_end.token.decode()
     number = homes(one)._number
-    known._hear({"who": who, "all": True, "n": number + 1, "more": 2, "node": "n"})
+    known._hear({"who": who, "all": [["n"]], "n": number + 1})
     other = confirming(other_end)
     assert told(ends, other) == TAKEN
     known._hear({"who": who, "n": number + 2, "add": [["/", "other", ""]]})
     assert told(ends, other) == TAKEN
-    known._hear({"who": who, "n": number + 3, "add": []})
+    known._hear({"who": who, "n": number + 3, "last": []})
     assert told(ends, other) == RETURNED
     assert known.elsewhere_count == 1
 

@@ -150,7 +150,7 @@ class OtherFrontEnd:
         self._number = 0
 
     def opened(self, _: Any) -> None:
-        self.say(all=True, node="rabbit@two", add=[["/", "far", "d"]])
+        self.say(all=[["rabbit@two"]], add=[["/", "far", "d"]], last=[])
 
     def received(self, deliveries: list[Delivered]) -> None:
         for delivered in deliveries:
