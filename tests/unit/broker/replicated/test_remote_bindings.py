@@ -145,6 +145,23 @@ def test_each_of_several_queues_anywhere_has_it_once(ends: FrontEnds) -> None:
     assert other_end.vhost.queues["r"].ready_count == 1
 
 
+def test_a_transaction_is_committed_when_it_is_there(ends: FrontEnds) -> None:
+    one, other_end = two(ends)
+    bound(ends, one.connect(1))
+    other = other_end.connect(1)
+    say(other, spec.Tx.Select())
+    ends.settle()
+    other.send(publish_bytes(1, "x", "k", b"a"), publish_bytes(1, "x", "k", b"b"))
+    ends.settle()
+    assert other.names() == ["Tx.SelectOk"]
+    assert one.vhost.queues["q"].ready_count == 0
+    say(other, spec.Tx.Commit())
+    assert other.names() == []
+    ends.settle()
+    assert other.names() == ["Tx.CommitOk"]
+    assert one.vhost.queues["q"].ready_count == 2
+
+
 @pytest.mark.parametrize("exchange", ["x", ""])
 def test_a_dead_letter_goes_there(ends: FrontEnds, exchange: str) -> None:
     one, other_end = two(ends)
