@@ -53,6 +53,9 @@ def finish_swap(filesystem: FileSystem, data_dir: str) -> bool:
     try:
         is_committed = filesystem.exists(mark)
         if is_committed:
+            # Whoever has made the mark, or moved a part, may have been killed before that was durable.
+            if filesystem.exists(new):
+                _sync_both(filesystem, data_dir)
             _move(filesystem, data_dir)
             filesystem.fsync_dir(data_dir)
             filesystem.unlink(mark)
