@@ -220,10 +220,13 @@ class ExchangeGraph:
         ]
 
     def own_rows_to(self, kind: DestinationKind, name: str) -> Iterator[Row]:
-        """What is made here and leads to a queue or exchange, durable or not, as rows."""
-        for binding in self.bindings_to(kind, name):
+        """What is made here and leads to a queue or exchange, durable or not, as rows; not what goes meanwhile."""
+        for binding in list(self.bindings_to(kind, name)):
+            source = self.exchanges.get(binding.source.name)
+            if source is None or source.find(binding.identity) is not binding:
+                continue
             if binding.is_own:
-                yield self.binding_row(self.exchange(binding.source.name), binding)
+                yield self.binding_row(source, binding)
 
     def forget(self, key: list[str]) -> None:
         """Remove the binding whose row has this key (without the vhost), if there is one."""

@@ -208,14 +208,18 @@ class Homes:
             self._scheduler.call_later(0.0, self._tell)
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
-        """What is here when it is looked at; places and bindings may come and go meanwhile."""
+        """What is here when it is asked for; places and bindings may come and go between two.
+
+        A verb without a row: what comes next is of another.
+        """
         places = list(self._mine)
         for place in places:
             if place in self._mine:
                 yield "add", [*place, self._mine[place]]
+        yield "bind", None
         for place in places:
             if place in self._mine and (vhost := self._node.vhosts.get(place[0])):
-                for row in list(vhost.graph.own_rows_to("queue", place[1])):
+                for row in vhost.graph.own_rows_to("queue", place[1]):
                     yield "bind", row
 
     def _beat(self) -> None:
@@ -355,16 +359,24 @@ class Homes:
 
 
 def _parts(rows: Iterable[tuple[str, Any]]) -> Iterator[Part]:
-    """What is said, in order, so much at a time that no message is too large for the servers."""
+    """What is said, in order, so much at a time that no message is too large for the servers.
+
+    A row is never asked for before the part that it is in, but for one of another verb.
+    """
     said, size = "", 0
     part: list[str] = []
     for verb, row in rows:
-        text = json.dumps(row, separators=(",", ":"))
-        if part and (verb != said or len(part) == AT_ONCE or size + len(text) > PART_SIZE):
+        if part and verb != said:
             yield said, part
             part, size = [], 0
         said = verb
+        if row is None:
+            continue
+        text = json.dumps(row, separators=(",", ":"))
         part.append(text)
         size += len(text)
+        if len(part) == AT_ONCE or size >= PART_SIZE:
+            yield said, part
+            part, size = [], 0
     if part:
         yield said, part

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from pika import BasicProperties, spec
 
 from burrowmq.broker import inspect
+from burrowmq.broker.exchange.binding import Edge
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.replicated import homes as homes_module
 from burrowmq.broker.replicated.homes import HOMES, Homes
 from burrowmq.cluster.wire import encode_publish
@@ -258,6 +260,34 @@ def test_who_comes_later_or_has_missed_something_learns_all(
         found = [told(ends, other, f"k{each}") for each in range(5)]
         assert found == [RETURNED, RETURNED, TAKEN, TAKEN, TAKEN]
     assert [len(end.vhost.exchanges["x"].bindings) for end in ends.benches] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_what_goes_while_all_is_told_is_not_told_afterwards(
+    ends: FrontEnds, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    monkeypatch.setattr(homes_module, "AT_ONCE", 1)
+    one, other_end = two(ends)
+    client = one.connect(1)
+    for number in range(3):
+        bound(ends, client, f"q{number}", "k")
+        say(client, spec.Queue.Bind(queue=f"q{number}", exchange="x", routing_key="l"))
+        ends.settle()
+        assert client.names() == ["Queue.BindOk"]
+    telling = homes(one)
+    telling._say_all()
+    for _ in range(at):
+        telling._tell()
+    vhost = one.vhost
+    for number in range(3):
+        vhost.unbind(Edge("x", "queue", f"q{number}", b"l", {}))
+    vhost.delete_queue(vhost.queues["q1"])
+    vhost.declare_queue(QueueDeclaration(name="q1"))
+    vhost.delete_queue(vhost.queues["q2"])
+    ends.settle(2.0)
+    found = [each.destination.name for each in other_end.vhost.exchanges["x"].bindings]
+    assert found == ["q0"]
+    assert homes(other_end).elsewhere_count == 2
 
 
 def test_nobody_is_unreachable_while_all_is_told_again(
