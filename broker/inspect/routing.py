@@ -168,9 +168,10 @@ def _matching(
 
 def _target(target: QueuePort) -> Row:
     """A queue that is reached, here or at another front-end; or a consumer that waits for direct replies."""
-    kind = "direct reply" if is_no_queue(target) else "queue"
-    if is_elsewhere(target):
-        kind = "queue elsewhere"
+    if is_no_queue(target):
+        kind = "direct reply"
+    else:
+        kind = "queue elsewhere" if is_elsewhere(target) else "queue"
     return {"name": target.name, "kind": kind, "by": []}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pika import spec
 
+from burrowmq.broker.replicated.homes import Homes
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import QUORUM, ClusterBench
 from tests.support.fake_bucket import FakeBucket
@@ -60,6 +61,20 @@ class FrontEnds:
         """What the store of one has."""
         found: dict[tuple[str, str], Any] = dict(bench.engine.definitions._definitions.rows)
         return [(kind, key, value) for (kind, key), value in found.items()]
+
+
+def confirming(bench: ClusterBench) -> Client:
+    """A client whose channel 1 has confirms."""
+    client = bench.connect(1)
+    client.call(1, spec.Confirm.Select())
+    return client
+
+
+def homes(bench: ClusterBench) -> Homes:
+    """Where it knows classic queues to live."""
+    found = bench.replication.homes
+    assert found is not None
+    return found
 
 
 def say(client: Client, *methods: Any) -> None:

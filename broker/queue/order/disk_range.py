@@ -98,9 +98,8 @@ class DiskRange:
             return lost
         excess = self.count - (end_seq - self.first)
         if excess > 0:
-            self.count -= (
-                excess  # there are no ids for them; of how many bytes they were, the end will show
-            )
+            # There are no ids for them; of how many bytes they were, the end will show.
+            self.count -= excess
             return (excess, 0)
         return (0, 0)
 

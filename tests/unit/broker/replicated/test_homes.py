@@ -10,11 +10,11 @@ import json
 import pytest
 from pika import BasicProperties, spec
 
-from burrowmq.broker.replicated.homes import HOMES, Homes
+from burrowmq.broker.replicated.homes import HOMES
 from burrowmq.cluster.wire import encode_publish
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
-from tests.support.front_ends_bench import FrontEnds, declare_queue, say
+from tests.support.front_ends_bench import FrontEnds, confirming, declare_queue, homes, say
 from tests.support.wire_client import publish_bytes
 
 PERSISTENT = BasicProperties(delivery_mode=2)
@@ -23,18 +23,6 @@ PERSISTENT = BasicProperties(delivery_mode=2)
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> FrontEnds:
     return FrontEnds(monkeypatch)
-
-
-def confirming(bench: ClusterBench) -> Client:
-    client = bench.connect(1)
-    client.call(1, spec.Confirm.Select())
-    return client
-
-
-def homes(bench: ClusterBench) -> Homes:
-    found = bench.replication.homes
-    assert found is not None
-    return found
 
 
 def publish(client: Client, key: str, *bodies: bytes, **options: bool) -> None:

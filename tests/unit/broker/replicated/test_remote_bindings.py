@@ -17,29 +17,17 @@ from burrowmq.broker import inspect
 from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.replicated import homes as homes_module
-from burrowmq.broker.replicated.homes import HOMES, Homes
+from burrowmq.broker.replicated.homes import HOMES
 from burrowmq.cluster.wire import encode_publish
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import QUORUM, ClusterBench
-from tests.support.front_ends_bench import FrontEnds, declare_exchange, say
+from tests.support.front_ends_bench import FrontEnds, confirming, declare_exchange, homes, say
 from tests.support.wire_client import publish_bytes
 
 
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> FrontEnds:
     return FrontEnds(monkeypatch)
-
-
-def confirming(bench: ClusterBench) -> Client:
-    client = bench.connect(1)
-    client.call(1, spec.Confirm.Select())
-    return client
-
-
-def homes(bench: ClusterBench) -> Homes:
-    found = bench.replication.homes
-    assert found is not None
-    return found
 
 
 def bound(
@@ -460,32 +448,34 @@ def test_it_is_told_where_a_message_would_go(ends: FrontEnds) -> None:
     say(other, spec.Queue.Declare(queue="r", durable=True, arguments=QUORUM))
     say(other, spec.Queue.Bind(queue="r", exchange="x", routing_key="k"))
     ends.settle()
-    question = inspect.Question(routing_key="k")
-    telling = inspect.explain(other_end.vhost, other_end.vhost.exchanges["x"], question)
+    assert kinds_of(other_end, "x", "k") == {"q": "queue elsewhere", "r": "queue"}
+    say(one.connect(1), spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    ends.settle()
+    (key,) = (name for _, name in homes(one)._mine if name != "q")
+    assert kinds_of(other_end, "", key) == {key: "direct reply"}
+
+
+def kinds_of(bench: ClusterBench, exchange: str, key: str) -> dict[str, str]:
+    """Where it says that a message would go."""
+    question = inspect.Question(routing_key=key)
+    telling = inspect.explain(bench.vhost, bench.vhost.exchanges[exchange], question)
     with pytest.raises(StopIteration) as end:
         while True:
             next(telling)
-    kinds = {row["name"]: row["kind"] for row in end.value.value["queues"]}
-    assert kinds == {"q": "queue elsewhere", "r": "queue"}
+    return {row["name"]: row["kind"] for row in end.value.value["queues"]}
 
 
-def test_what_is_told_at_once_is_bounded_in_size(ends: FrontEnds) -> None:
+def test_what_is_told_at_once_is_bounded_in_number_and_size(ends: FrontEnds) -> None:
     one, _ = two(ends)
-    client = one.connect(1)
-    said: list[bytes] = []
-    write = one.front_end.write
-    one.front_end.write = lambda octets: (said.append(octets), write(octets))  # type: ignore[method-assign,assignment]
-    say(client, spec.Queue.Declare(queue="q"))
-    for number in range(300):
-        arguments = {"a": "é" * 4000, "n": number}
-        say(client, spec.Queue.Bind(queue="q", exchange="x", routing_key="k", arguments=arguments))
-    ends.settle()
-    assert len(client.names()) == 301
-    say(client, spec.Exchange.Delete(exchange="x"))
-    ends.settle()
-    homes(one)._say_all()
-    assert len(said) > 10
-    assert max(map(len, said)) < 2 * homes_module.PART_SIZE
+    vhost = one.vhost
+    vhost.declare_queue(QueueDeclaration(name="q"))
+    for number in range(1_200):
+        arguments = {"a": "é" * 4000, "n": number} if number < 200 else {}
+        vhost.bind(Edge("x", "queue", "q", b"%d" % number, arguments))
+    parts = list(homes_module._parts(homes(one)._rows()))
+    assert sum(len(rows) for _, rows in parts) == 1_201
+    assert max(len(rows) for _, rows in parts) <= homes_module.AT_ONCE
+    assert max(sum(map(len, rows)) for _, rows in parts) < 2 * homes_module.PART_SIZE
 
 
 @pytest.mark.parametrize(
