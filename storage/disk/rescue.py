@@ -22,8 +22,9 @@ from typing import Protocol
 
 from burrowmq.records import dataclass
 from burrowmq.storage.directory.context import StoreContext
-from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, SyncFailed
+from burrowmq.storage.errors import DiskFull, NoDescriptors, ReadFailed, StorageError, SyncFailed
 from burrowmq.storage.files.cache import as_storage_errors
+from burrowmq.storage.files.filesystem import NO_DESCRIPTORS
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import NAME_FILE
 from burrowmq.storage.queue.disk import QueueDisk
@@ -155,7 +156,10 @@ class _Moves:
         for handle in places.keys() - messages.keys() - self._moved.keys():
             try:
                 entry = store.read([handle])[0]
-            except ReadFailed:
+            except ReadFailed as error:
+                cause = error.__cause__
+                if isinstance(cause, OSError) and cause.errno in NO_DESCRIPTORS:
+                    raise NoDescriptors(str(error)) from error  # it can be read when one is free
                 continue
             if entry is not None:
                 messages[handle] = CarriedMessage(*entry)
