@@ -48,6 +48,19 @@ def test_shared_messages_get_new_handles_in_another_file(is_in_memory: bool) -> 
     assert again.report.messages == 8
 
 
+def test_shared_messages_that_no_descriptor_is_left_to_read_are_waited_for() -> None:
+    side, _ = unsynced(LARGE)
+    (old,) = side.paths(".seg")
+    later = rescue(side, None)
+    side.filesystem.fail("pread", errno.EMFILE, path_part=old, times=9)
+    with pytest.raises(DiskFull):
+        later.advance()
+    side.filesystem.heal()
+    later.advance()
+    assert [path for path in side.paths(".seg") if path != old]
+    assert bodies(side) == list(range(8))
+
+
 def test_a_message_of_several_queues_moves_with_all_its_references() -> None:
     side = DiskSide()
     made = messages(0, 2, LARGE)
