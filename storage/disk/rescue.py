@@ -126,8 +126,9 @@ class _Moves:
     def run(self) -> None:
         """Append the messages once more and have the entries name the new handles; called again it goes on.
 
-        A commit may be half applied: messages whose entries are still to be written move too. A message that is
-        neither in memory nor readable keeps its old handle. Raises WriteFailed or SyncFailed.
+        A commit may be half applied: messages whose entries are still to be written move too. One that is damaged keeps
+        its old handle. Raises WriteFailed or SyncFailed, and ReadFailed when one is neither in memory nor can be read:
+        if it kept its place it would be confirmed with the next sync, which no longer syncs that file.
         """
         store = self._store
         self._append(_places(self._queues, self._ranges))
@@ -160,7 +161,7 @@ class _Moves:
                 cause = error.__cause__
                 if isinstance(cause, OSError) and cause.errno in NO_DESCRIPTORS:
                     raise NoDescriptors(str(error)) from error  # it can be read when one is free
-                continue
+                raise
             if entry is not None:
                 messages[handle] = CarriedMessage(*entry)
         old_handles = sorted(messages)

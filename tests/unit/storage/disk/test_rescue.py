@@ -8,7 +8,7 @@ import random
 import pytest
 
 from burrowmq.storage.disk.rescue import Rescue
-from burrowmq.storage.errors import DiskFull, StorageError
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
@@ -59,6 +59,19 @@ def test_shared_messages_that_no_descriptor_is_left_to_read_are_waited_for() -> 
     later.advance()
     assert [path for path in side.paths(".seg") if path != old]
     assert bodies(side) == list(range(8))
+
+
+def test_shared_messages_that_cannot_be_read_end_it_and_are_there_at_the_next_start() -> None:
+    side, _ = unsynced(LARGE)
+    (old,) = side.paths(".seg")
+    later = rescue(side, None)
+    side.filesystem.fail("pread", path_part=old, times=9)
+    with pytest.raises(ReadFailed, match="EIO"):
+        later.advance()
+    side.filesystem.heal()
+    again = DiskSide(side.filesystem.process_killed())
+    again.take_up()
+    assert again.read() == list(range(8))
 
 
 def test_a_message_of_several_queues_moves_with_all_its_references() -> None:
