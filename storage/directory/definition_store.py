@@ -12,7 +12,8 @@ sync of the database or of its log says so, the disk is full, whatever SQLite ca
 again. After any other error the database is opened again, once for each commit: everything in the write-ahead log goes
 to the database and is synced there, so that nothing is left to a file whose sync may have failed; then the commit is
 done anew. Only if that fails is it an error, and the store ends.
-A start does the same with what an earlier process left there.
+A start does the same with what an earlier process left there, and is refused if that fails: what it reads may not last,
+and it acts on it (the files of a queue that is not there any more go).
 
 Invariants: `commit` is atomic; after it returned, the rows survive a power cut. A log that was emptied or removed does
 not come back with one.
@@ -118,6 +119,9 @@ class SqliteDefinitionStore:
         except sqlite3.Error as error:
             self._connection.close()
             raise self._unreadable(error) from error
+        except DiskFull:
+            self._connection.close()
+            raise
 
     def _open(self) -> None:
         # Recovery opens it and the disk thread goes on with it: one thread at a time, but not the same one.
@@ -131,12 +135,16 @@ class SqliteDefinitionStore:
         """What an earlier process left in the write-ahead log goes to the database, and is synced there.
 
         The last sync of that log may have failed: nobody writes those pages again, and with them would go what is
-        committed behind them. Where it cannot be done now (a full disk), the first commit begins with it.
+        committed behind them. Tried twice, as a commit is. Raises sqlite3.Error or DiskFull.
         """
         try:
             self._checkpoint()
         except (sqlite3.Error, OSError):
-            self._is_suspect = True
+            try:
+                self._open_again()
+            except sqlite3.Error as error:
+                self._raise_when_full(error)
+                raise
 
     def _checkpoint(self) -> None:
         """Empty the write-ahead log into the database, and make that last. Raises sqlite3.Error or OSError.

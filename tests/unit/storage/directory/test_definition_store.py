@@ -88,23 +88,29 @@ def test_what_a_killed_process_left_in_the_log_goes_to_the_database(tmp_path: Pa
     store.close()
 
 
-def test_a_log_that_cannot_be_emptied_is_emptied_before_the_first_commit(tmp_path: Path) -> None:
-    class Full(sqlite3.Connection):
-        is_full: ClassVar[bool] = True
-
-        def execute(self, statement: str, *values: object) -> sqlite3.Cursor:  # type: ignore[override]
-            if "wal_checkpoint" in statement and Full.is_full:
-                raise sqlite3.OperationalError("database or disk is full")
-            return super().execute(statement, *values)
-
-    store = SqliteDefinitionStore(
-        str(tmp_path / "definitions.db"),
-        lambda *at, **how: sqlite3.connect(*at, factory=Full, **how),
-    )
-    assert store.load() == []
-    Full.is_full = False
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, DiskFull), (errno.EIO, ReadFailed)])
+def test_a_log_that_cannot_be_emptied_refuses_a_start(
+    number: int, kind: type[StorageError]
+) -> None:
+    """What is read of it may not last, and a start removes the files of queues that are not there any more."""
+    path = "/data/definitions.db"
+    disk = MachineDisk()
+    disk.mkdir("/data")
+    disk.fsync_dir("/")
+    store = SqliteDefinitionStore(path, connect_on(disk), disk)
     store.commit([("queue", "q", 1)])
-    assert (store.reopened, store.load()) == (1, [("queue", "q", 1)])
+    disk.fail("fdatasync", number, times=1000, path_part="-wal")
+    with pytest.raises(StorageError):
+        store.commit([("queue", "q", None)])
+    disk = disk.process_killed()
+    disk.fail("fdatasync", number, times=1000, path_part="-wal")
+    with pytest.raises(kind, match="definitions.db"):
+        SqliteDefinitionStore(path, connect_on(disk), disk)
+    disk.heal()
+    store = SqliteDefinitionStore(path, connect_on(disk), disk)
+    rows = store.load()
+    store = SqliteDefinitionStore(path, connect_on(found := disk.cut(Random(1))), found)
+    assert store.load() == rows
     store.close()
 
 
