@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Kind, Returned
 from burrowmq.broker.report.metrics import NodeMetrics, QueueMetrics
-from burrowmq.protocol.codec import body_bytes
+from burrowmq.protocol.codec import Message, body_bytes
 
 
 class Counts:
@@ -135,13 +135,14 @@ class Counts:
         self.persistent_bytes -= size
         self.is_guess = True
 
-    def bound(self, in_ram: int, on_disk: int) -> None:
-        """Of a guess: so many persistent messages are ready in RAM, and so many messages of whatever kind on disk."""
-        least = self.unacked_persistent_count + in_ram
+    def bound(self, in_ram: Sequence[Message], on_disk: int) -> None:
+        """Of a guess: these persistent messages are ready in RAM, and so many messages of whatever kind are on disk."""
+        least = self.unacked_persistent_count + len(in_ram)
+        least_bytes = self.unacked_persistent_bytes + body_bytes(in_ram)
         self.persistent_count = min(max(self.persistent_count, least), least + on_disk)
-        self.persistent_bytes = max(self.persistent_bytes, self.unacked_persistent_bytes)
-        if not self.persistent_count:
-            self.persistent_bytes = 0
+        self.persistent_bytes = max(self.persistent_bytes, least_bytes)
+        if self.persistent_count == least:
+            self.persistent_bytes = least_bytes
         self.is_guess = on_disk > 0
 
     def purged(self) -> None:

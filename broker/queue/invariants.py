@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.run import DURABLE, LOGGED
+from burrowmq.broker.queue.run import LOGGED
 
 WALK_LIMIT = 10_000
 """Messages in RAM up to which a level's are looked at one by one."""
@@ -41,8 +41,11 @@ def _broken(queue: Queue, walk_limit: int) -> Iterator[tuple[str, str]]:
             yield from ((place, sentence) for sentence in rules(level))
         for rules in (_heap, _ram) if is_walked else ():
             yield from ((place, sentence) for sentence in rules(level))
-        if not queue.durable and is_walked and _durable_in_ram(level):
-            yield place, f"{_durable_in_ram(level)} durable messages in a queue that is not durable"
+        if not queue.durable and is_walked and level.durable_in_ram():
+            yield (
+                place,
+                f"{len(level.durable_in_ram())} durable messages in a queue that is not durable",
+            )
     for parts in (_counts, _consumers, _single_active, _leavers, _waiting, _drops, _expiry):
         yield from (("", sentence) for sentence in parts(queue))
     if all(level.ram_count <= walk_limit for level in queue.levels):
@@ -201,14 +204,11 @@ def _counts(queue: Queue) -> Iterator[str]:
         )
 
 
-def _durable_in_ram(level: Backlog) -> int:
-    in_runs = sum(len(seqs) for seqs, kind in level.ram.by_kind() if kind == DURABLE)
-    return in_runs + sum(entry[3] == DURABLE for entry in level.requeued.heap)
-
-
 def _persistent(queue: Queue) -> Iterator[str]:
     """Persistent messages are those unacked, those in RAM, and no more than all of those on disk."""
-    least = queue.counts.unacked_persistent_count + sum(map(_durable_in_ram, queue.levels))
+    least = queue.counts.unacked_persistent_count + sum(
+        len(level.durable_in_ram()) for level in queue.levels
+    )
     on_disk = sum(level.disk.count + level.requeued.parked.count for level in queue.levels)
     if not least <= queue.counts.persistent_count <= least + on_disk:
         yield (

@@ -460,11 +460,13 @@ class Backlog:
         if lost_count or lost_bytes:
             self._on_lost(lost_count, lost_bytes)
 
-    @property
-    def durable_ram_count(self) -> int:
-        """Persistent messages in RAM."""
-        in_runs = sum(len(seqs) for seqs, kind in self.ram.by_kind() if kind == DURABLE)
-        return in_runs + sum(entry[3] == DURABLE for entry in self.requeued.heap)
+    def durable_in_ram(self) -> list[Message]:
+        """Give the persistent messages in RAM, in no order."""
+        found = [entry[1] for entry in self.requeued.heap if entry[3] == DURABLE]
+        for messages, kind in self.ram.runs():
+            if kind == DURABLE:
+                found += messages
+        return found
 
     def _ram_to_requeued(self) -> None:
         if not self.ram.messages:

@@ -10,10 +10,11 @@ Source: RabbitMQ's rabbit_priority_queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK
+from burrowmq.protocol.codec import Message
 from burrowmq.storage.loop.queue_log import QueueLog
 
 
@@ -49,10 +50,10 @@ class Levels(tuple[Backlog, ...]):
         """Body bytes of them."""
         return sum(level.ram_bytes + level.disk.start_batch_rest.bytes for level in self)
 
-    def known_kinds(self) -> tuple[int, int]:
-        """How many persistent messages are in RAM, and how many of whatever kind on disk. O(those that came back)."""
+    def known_kinds(self) -> tuple[Sequence[Message], int]:
+        """The persistent messages in RAM, and how many of whatever kind are on disk. O(messages in RAM)."""
         on_disk = sum(level.disk.count + level.requeued.parked.count for level in self)
-        return sum(level.durable_ram_count for level in self), on_disk
+        return [message for level in self for message in level.durable_in_ram()], on_disk
 
     @property
     def log_bytes(self) -> int:
