@@ -88,7 +88,10 @@ def _keep_until_defined(
     """
     names = {queue_id: queues[queue_id].names for queue_id in left.ended if queue_id in queues}
     names |= {one.queue_id: one.names for one in never_made if isinstance(one, Open)}
-    again = {one.names[:2] for one in left.control if isinstance(one, Open)}
+    # What a start has taken up is opened in its first commit, and may end in it.
+    ended = {one.queue_id for one in left.control if isinstance(one, Delete)}
+    opens = [one for one in left.control if isinstance(one, Open)]
+    again = {one.names[:2] for one in opens if one.queue_id not in ended}
     gone = {one.vhost for one in left.control if isinstance(one, DeleteVhost)}
     kept = {
         queue_id

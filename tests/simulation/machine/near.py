@@ -51,8 +51,11 @@ def near(seed: int, *, may_fail: bool) -> Plan:
         plan = rng.choice(_CHANGES)(plan, rng, plans)
     if rng.random() < 0.5:
         plan = replace(plan, seed=seed)
-    names = {name for name, _ in plan.steps}
-    return replace(plan, has_faults=bool(may_fail and names & OF_FAULTS) or plan.has_faults)
+    has_faults = plan.has_faults or any(name in OF_FAULTS for name, _ in plan.steps)
+    if has_faults:  # what is confirmed when it is written outlives no disk that fails
+        limits = replace(plan.limits, store={**plan.limits.store, "confirm": "fsync"})
+        plan = replace(plan, limits=limits)
+    return replace(plan, has_faults=has_faults)
 
 
 def _another_turn(plan: Plan, rng: random.Random, _: Sequence[Plan]) -> Plan:

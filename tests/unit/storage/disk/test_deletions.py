@@ -291,25 +291,28 @@ def test_a_queue_of_dead_letters_that_one_commit_makes_deletes_and_declares_agai
         assert len(after.paths(".qi")) == 1
 
 
-def both_end(*, is_made: bool) -> tuple[DiskSide, StagedCommit]:
-    """A queue is declared again, and that of its dead letters ends, with which it may have begun."""
+def both_end(*, is_opened: bool, is_there: bool) -> tuple[DiskSide, StagedCommit]:
+    """A queue is declared again, and that of its dead letters ends, with which it may have begun, or been taken up."""
     side = DiskSide()
     side.open()
     side.append(0, 3)
     commit = dead_letters(2, Delete(2), Open(3, Q, True), first_seq=0)
-    if is_made:
+    if is_opened:
         commit.commands.insert(0, Open(2, QueueNames("/", "dead"), True))
-    else:
+    if is_there:
         side.open(2, "dead")
     return side, commit
 
 
-@pytest.mark.parametrize("is_made", [False, True])
+HOW = pytest.mark.parametrize(("is_opened", "is_there"), [(False, True), (True, False), (True, True)])
+
+
+@HOW
 def test_what_a_queue_gave_away_is_durable_before_its_end_also_where_it_ends_in_the_other_one(
-    is_made: bool,
+    is_opened: bool, is_there: bool
 ) -> None:
     """The definitions say later that the queue of dead letters is gone."""
-    side, commit = both_end(is_made=is_made)
+    side, commit = both_end(is_opened=is_opened, is_there=is_there)
     side.filesystem.fail("commit", errno.EIO, times=2)
     with pytest.raises(Exception, match="EIO"):
         side.jobs.apply(commit, side.no_room)
@@ -318,9 +321,9 @@ def test_what_a_queue_gave_away_is_durable_before_its_end_also_where_it_ends_in_
     assert after.read(2) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("is_made", [False, True])
-def test_a_queue_of_dead_letters_that_ends_is_gone_with_them(is_made: bool) -> None:
-    side, commit = both_end(is_made=is_made)
+@HOW
+def test_a_queue_of_dead_letters_that_ends_is_gone_with_them(is_opened: bool, is_there: bool) -> None:
+    side, commit = both_end(is_opened=is_opened, is_there=is_there)
     commit.commands.append(Append(3, 0, messages(9, 1), None))
     side.jobs.apply(commit, side.no_room)
     assert side.writer.queues().keys() == {3}
