@@ -294,6 +294,8 @@ class Model:
             for copy in other.copies.get(number, ()) if other.identity > home.identity else ():
                 if copy.state == "in" and copy.origin is not None:
                     copy.leave(self.start)
+                    if copy in copy.origin.heirs:  # it is that one, and no second
+                        copy.origin.heirs.remove(copy)
                     return self.bequeath(copy.origin, home)
         return None
 
