@@ -150,8 +150,10 @@ class RefusedQueues:
             try:
                 observer = self._context.observer
                 with as_storage_errors():
-                    for step in steps_of(one.queue, one.failed, one.in_files, observer):
-                        step()
+                    # Version 1 writes all anew that its journal speaks of, without acks that may be withheld.
+                    if one.failed:
+                        for step in steps_of(one.queue, one.failed, one.in_files, observer):
+                            step()
                 while one.runs:
                     self._write(one.queue, one.runs[0], self.refusals.is_withheld(queue_id))
                     self._drop(one.queue.vhost, self.refusals.written(queue_id, one))

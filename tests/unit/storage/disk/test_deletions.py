@@ -304,7 +304,9 @@ def both_end(*, is_opened: bool, is_there: bool) -> tuple[DiskSide, StagedCommit
     return side, commit
 
 
-HOW = pytest.mark.parametrize(("is_opened", "is_there"), [(False, True), (True, False), (True, True)])
+HOW = pytest.mark.parametrize(
+    ("is_opened", "is_there"), [(False, True), (True, False), (True, True)]
+)
 
 
 @HOW
@@ -322,7 +324,9 @@ def test_what_a_queue_gave_away_is_durable_before_its_end_also_where_it_ends_in_
 
 
 @HOW
-def test_a_queue_of_dead_letters_that_ends_is_gone_with_them(is_opened: bool, is_there: bool) -> None:
+def test_a_queue_of_dead_letters_that_ends_is_gone_with_them(
+    is_opened: bool, is_there: bool
+) -> None:
     side, commit = both_end(is_opened=is_opened, is_there=is_there)
     commit.commands.append(Append(3, 0, messages(9, 1), None))
     side.jobs.apply(commit, side.no_room)

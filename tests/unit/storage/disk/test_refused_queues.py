@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import random
+from copy import deepcopy
 
 import pytest
 
@@ -73,7 +74,8 @@ class Two:
         assert side.observer.events["record_lost"] == 0
 
     def after_kill(self, queue_id: int, version: int = 2) -> list[int]:
-        again = DiskSide(self.side.filesystem.process_killed(), segment_entry_count=16)
+        there = deepcopy(self.side.filesystem)  # this life goes on
+        again = DiskSide(there.process_killed(), segment_entry_count=16)
         again.take_up(queue_id, f"q{queue_id}", version)
         return again.read(queue_id)
 
@@ -320,6 +322,23 @@ def test_a_dead_letter_that_is_refused_leaves_its_original(
     assert (two.after_kill(1), two.after_kill(2)) == ([*range(9)], [3, 4, 5])
     if operation == "pwrite":
         two.check()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_refused_queue_that_comes_back_does_not_write_acks_of_dead_letters_that_are_owed(
+    version: int,
+) -> None:
+    two = Two(version)
+    two.refuse("pwrite")
+    its_own = two.side.writer.queues()[2].directory + "/"
+    two.refuse("pwrite", times=2, part=its_own)
+    commit = moving(two, 2, 1, Append(2, 9, messages(9, 2), None))
+    assert commit.refused == {1, 2}
+    two.side.jobs.reopen(is_last=True)
+    assert two.side.writer.refusals.has(1)
+    assert not two.side.writer.refusals.has(2)
+    assert two.after_kill(2, version) == [*range(6), 9, 10]
+    assert two.side.read(2) == [3, 4, 5, 9, 10]
 
 
 @pytest.mark.parametrize("operation", ["pwrite", "fdatasync"])
