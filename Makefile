@@ -197,8 +197,8 @@ crash: $(DEV_STAMP) ## kill -9 cycles and simulated power cuts
 	$(PYTEST) -m "slow or long or not slow" --timeout 3600 tests/crash $(ARGS)
 
 .PHONY: simulate
-simulate: $(DEV_STAMP) ## SEEDS=n runs of the simulated machine on JOBS=n processes, from seed FIRST=n on; FAULTS=1: calls to the disk fail
-	$(PY) -m tests.simulation.machine --seeds $(or $(SEEDS),1000) --jobs $(or $(JOBS),$(shell nproc)) --first $(or $(FIRST),0) $(if $(FAULTS),--faults)
+simulate: $(DEV_STAMP) ## SEEDS=n runs of the simulated machine on JOBS=n processes, from seed FIRST=n on; FAULTS=1: calls to the disk fail; NEAR=1: near plans that failed once
+	$(PY) -m tests.simulation.machine --seeds $(or $(SEEDS),1000) --jobs $(or $(JOBS),$(shell nproc)) --first $(or $(FIRST),0) $(if $(FAULTS),--faults) $(if $(NEAR),--near)
 
 .PHONY: mutants
 mutants: $(DEV_STAMP) build/mutation-reach.json ## does the simulated machine find the mistakes of a list? hours; goes on where it was (ARGS="--kind durability")

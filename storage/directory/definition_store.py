@@ -150,12 +150,14 @@ class SqliteDefinitionStore:
         """Empty the write-ahead log into the database, and make that last. Raises sqlite3.Error or OSError.
 
         SQLite does not sync a log that it has cut: after a power cut it would be there again, without what a sync that
-        failed had lost, and its old pages would count before the new ones of the database.
+        failed had lost, and its old pages would count before the new ones of the database. Nor does it say so when it
+        cannot sync the directory of one that it has made, which is there by now.
         """
         is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
             raise sqlite3.OperationalError("somebody else has the database open")
         self._sync(f"{self._path}-wal")
+        self._filesystem.fsync_dir(parent_of(self._path))
 
     def _check_format(self) -> None:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()

@@ -22,6 +22,8 @@ _GROW: Final = 1 << 20
 _PART: Final = 256 * 1024
 # Groups of at most so many bytes are written and synced with one call; for larger ones it is slower than two.
 _THROUGH: Final = 64 * 1024
+# A generation that cannot end yet takes as many times what it should.
+_MOST_ROOMS: Final = 4
 
 
 def paths(data_dir: str) -> tuple[str, str]:
@@ -71,6 +73,11 @@ class CommitLog:
     def is_full(self) -> bool:
         """Whether the next generation should begin."""
         return self._end >= self._room
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether it can wait for that no longer."""
+        return self._end >= _MOST_ROOMS * self._room
 
     def renew(self) -> None:
         """What the file says cannot be believed: the next generation should begin."""

@@ -255,6 +255,12 @@ class Groups:
         return self._log.is_full or self.own.behind_count > self._behind_limit
 
     @property
+    def may_go_on(self) -> bool:
+        """Whether the next generation may be put off."""
+        is_behind = self.own.behind_count > self._behind_limit
+        return self._log.is_open and not self._log.is_overfull and not is_behind
+
+    @property
     def is_open(self) -> bool:
         """Whether a generation was begun whose file has not failed."""
         return self._log.is_open
@@ -287,6 +293,19 @@ class Groups:
         self.own.begin(waiting)
         self.changed.clear()
         self.own.keep_gone(refused)
+
+    def sync_names_of_queues(self) -> list[tuple[str, OSError]]:
+        """Have durable which files are in queues' directories; gives those that the disk refuses."""
+        directories = [path for path in self.changed if "/queues/" in path]
+        failed = dict(self._base.sync_all([], directories)) if directories else {}
+        for path in directories:
+            if path not in failed:
+                self.names_synced(path)
+        return [
+            (path, failed[path])
+            for path in directories
+            if path in failed and not isinstance(failed[path], FileNotFoundError)
+        ]
 
     def _sync_names(self) -> set[str]:
         """Have durable which directories and files are there; gives the queues' directories that the disk refuses.

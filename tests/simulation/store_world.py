@@ -436,8 +436,8 @@ class World:
 
     # -- power cuts -----------------------------------------------------------------------------------------------
 
-    def crash(self, *, is_power: bool = True) -> None:
-        """Lose power (or the process) now, recover, check."""
+    def crash(self, *, is_power: bool = True, may_mix: bool = True) -> None:
+        """Lose power (or the process) now, recover, check. `may_mix`: the power may go too while it recovers."""
         self._stop(is_power)
         for _ in range(
             self.rng.choice((0, 0, 1))
@@ -448,7 +448,8 @@ class World:
             except PowerCut:
                 pass
             self.filesystem.cut_before = None
-            is_power = is_power or (self.options.confirm == "fsync" and self.rng.random() < 0.3)
+            is_late = may_mix and self.options.confirm == "fsync" and self.rng.random() < 0.3
+            is_power = is_power or is_late
             self._stop(is_power)
         self.engine = self._open()
         self._adopt(exact=False)

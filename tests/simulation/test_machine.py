@@ -1,7 +1,8 @@
 """Seeds of the simulated machine: the real broker, its clients, its store and a disk that keeps no more than it must.
 
 `make test` runs the seeds below, half of them at each speed; `make simulate SEEDS=n JOBS=n FIRST=n` runs others, and
-`make test-long` 20,000 of each kind that no earlier run had, without failing calls and with. Plans that failed once are run for ever.
+`make test-long` 20,000 of each kind that no earlier run had, without failing calls and with. Plans that failed once are run for ever,
+and others near them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pytest
 from tests.simulation.machine.__main__ import simulate
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, table
 from tests.simulation.machine.draw import Plan, minimized, plan_of
+from tests.simulation.machine.near import near
 from tests.simulation.machine.plans import OPEN, kept, packed, scripts, unpacked
 from tests.simulation.machine.run import Run, run, run_seed
 from tests.support.speeds import IS_INTERPRETED
@@ -31,6 +33,7 @@ SEEDS = 2000  # in `make test`, both speeds together
 GROUPS = 20
 LONG_SEEDS = 20_000  # of each kind, in `make test-long`
 PER_GROUP = SEEDS // 2 // GROUPS
+NEAR = 20  # plans near those that failed once, in each group of a speed
 PAIRS_SHARE = 0.01
 FAILED = list(kept())
 STILL_FAILING = list(kept(OPEN))
@@ -56,17 +59,30 @@ def test_what_was_promised_is_there(group: int) -> None:
     )
 
 
+@pytest.mark.parametrize("may_fail", [False, True], ids=["plain", "faults"])
+@pytest.mark.parametrize("group", range(GROUPS // 2))
+def test_near_what_failed_once(group: int, may_fail: bool) -> None:
+    first = (group + GROUPS // 2 * IS_INTERPRETED) * NEAR
+    for seed in range(first, first + NEAR):
+        run(near(seed, may_fail=may_fail))
+
+
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("may_fail", [False, True], ids=["plain", "faults"])
-def test_20000_seeds_that_nobody_ran(may_fail: bool, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize("is_near", [False, True], ids=["new", "near"])
+def test_20000_seeds_that_nobody_ran(
+    is_near: bool, may_fail: bool, pytestconfig: pytest.Config
+) -> None:
     # A run of so many takes longer than the 20 s after which the next begins with others.
     first = time.time_ns() // 1_000_000
-    again = f"make simulate SEEDS={LONG_SEEDS} FIRST={first}{' FAULTS=1' if may_fail else ''}"
+    again = f"make simulate SEEDS={LONG_SEEDS} FIRST={first}{' FAULTS=1' if may_fail else ''}{' NEAR=1' if is_near else ''}"
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         print(f"\n{again}", flush=True)
-        failed = simulate(first, LONG_SEEDS, os.cpu_count() or 1, may_fail=may_fail)
+        failed = simulate(
+            first, LONG_SEEDS, os.cpu_count() or 1, may_fail=may_fail, is_near=is_near
+        )
     assert not failed, again
 
 

@@ -133,7 +133,7 @@ class Run:
         world.run(10)
         world.sync()
         # Acks that a start has found in the page cache may still go with the power: messages come again.
-        world.crash(is_power=way != "kill")
+        world.crash(is_power=way != "kill", may_mix=False)
         world.restart()
         return outcome
 

@@ -19,6 +19,7 @@ from functools import partial
 
 from tests.simulation.machine.coverage import Met, table
 from tests.simulation.machine.draw import Plan, minimized, plan_of
+from tests.simulation.machine.near import near
 from tests.simulation.machine.plans import kept, packed
 from tests.simulation.machine.run import run
 
@@ -26,13 +27,15 @@ _CHUNK = 20
 _FIGURES = ("publications", "confirmed", "switches")
 
 
-def work(seeds: list[int], *, may_fail: bool = False) -> tuple[int, Counter[str], Met, list[str]]:
+def work(
+    seeds: list[int], *, may_fail: bool = False, is_near: bool = False
+) -> tuple[int, Counter[str], Met, list[str]]:
     """Run some seeds: how many, what they did, what befell them, and the reports of those that failed."""
     total: Counter[str] = Counter()
     met = Met()
     reports: list[str] = []
     for seed in seeds:
-        plan = plan_of(seed, may_fail=may_fail)
+        plan = (near if is_near else plan_of)(seed, may_fail=may_fail)
         try:
             result = run(plan)
         except Exception as error:
@@ -86,7 +89,9 @@ def chunks(first: int, count: int) -> Iterator[list[int]]:
         yield chunk
 
 
-def simulate(first: int, count: int, jobs: int, *, may_fail: bool = False) -> int:
+def simulate(
+    first: int, count: int, jobs: int, *, may_fail: bool = False, is_near: bool = False
+) -> int:
     """Run them; gives how many failed."""
     began = time.monotonic()
     done = failed = 0
@@ -96,7 +101,7 @@ def simulate(first: int, count: int, jobs: int, *, may_fail: bool = False) -> in
         jobs, initializer=collect_seldom
     ) as pool:  # one that is killed ends all: a Pool would wait for it for ever
         for number, counts, its, reports in pool.map(
-            partial(work, may_fail=may_fail), chunks(first, count)
+            partial(work, may_fail=may_fail, is_near=is_near), chunks(first, count)
         ):
             done += number
             total += counts
@@ -139,12 +144,22 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--until-one-fails", action="store_true", help="no report, one process")
     parser.add_argument("--faults", action="store_true", help="let calls to the disk fail, too")
+    parser.add_argument(
+        "--near",
+        action="store_true",
+        help="plans near those that failed once, in place of new ones",
+    )
     arguments = parser.parse_args()
     if arguments.until_one_fails:
         until_one_fails(arguments.first, arguments.seeds)
-    sys.exit(
-        bool(simulate(arguments.first, arguments.seeds, arguments.jobs, may_fail=arguments.faults))
+    failed = simulate(
+        arguments.first,
+        arguments.seeds,
+        arguments.jobs,
+        may_fail=arguments.faults,
+        is_near=arguments.near,
     )
+    sys.exit(bool(failed))
 
 
 if __name__ == "__main__":

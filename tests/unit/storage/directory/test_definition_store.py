@@ -104,7 +104,7 @@ def test_a_log_that_cannot_be_emptied_refuses_a_start(
         store.commit([("queue", "q", None)])
     disk = disk.process_killed()
     disk.fail("fdatasync", number, times=1000, path_part="-wal")
-    with pytest.raises(kind, match="definitions.db"):
+    with pytest.raises(kind, match=r"definitions\.db"):
         SqliteDefinitionStore(path, connect_on(disk), disk)
     disk.heal()
     store = SqliteDefinitionStore(path, connect_on(disk), disk)
@@ -137,6 +137,25 @@ def test_a_log_that_lost_something_does_not_come_back_with_the_power(is_stopped:
         store = SqliteDefinitionStore(path, connect_on(found := disk.cut(Random(seed))), found)
         assert store.load() == rows
         store.close()
+
+
+def test_the_name_of_a_log_is_durable_before_anything_is_in_it() -> None:
+    """SQLite syncs the directory of a log that it has made, and takes no notice when that fails."""
+    path = "/data/definitions.db"
+    disk = MachineDisk()
+    disk.mkdir("/data")
+    disk.fsync_dir("/")
+    SqliteDefinitionStore(path, connect_on(disk), disk).close()
+    disk.fail("fsync_dir", errno.EIO, times=2)
+    with pytest.raises(StorageError, match=r"definitions\.db"):
+        SqliteDefinitionStore(path, connect_on(disk), disk)
+    disk.heal()
+    store = SqliteDefinitionStore(path, connect_on(disk), disk)
+    disk.fail("fsync_dir", errno.EIO)
+    store.commit([("queue", "q", 1)])
+    for seed in range(8):
+        found = disk.cut(Random(seed))
+        assert SqliteDefinitionStore(path, connect_on(found), found).load() == [("queue", "q", 1)]
 
 
 def test_deleting_what_is_not_there_is_nothing(tmp_path: Path) -> None:

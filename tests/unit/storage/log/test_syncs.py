@@ -18,6 +18,7 @@ from tests.support.mounted_log import (
     mounted,
     moved_out,
     on_forgetful_disk,
+    one_file_behind,
     synced,
 )
 
@@ -248,3 +249,31 @@ def test_a_file_that_cannot_be_written_back_ends_the_store_before_anybody_reads_
     assert failed["/data/commit_log"].errno == errno.EIO, "no want of room: that is waited for"
     found, _ = mounted(base.process_killed())
     assert found.read_file(f"{QUEUE}/0.qi")[500:550] == b"acked" * 10
+
+
+def test_a_queues_directory_that_is_refused_as_a_generation_is_due_is_told_and_the_log_goes_on() -> (
+    None
+):
+    """It is that queue's trouble; the log may take four times what it should meanwhile, and no more."""
+    base, filesystem, file = one_file_behind()
+    aside = filesystem.create(f"{QUEUE}/0.tmp")
+    aside.pwrite(b"anew" * 100, 0)
+    aside.fdatasync()
+    filesystem.rename(aside.path, file.path)
+    base.fail("fsync_dir", path_part=QUEUE, times=1 << 30)
+    found = list[object]()
+    for number in range(500):
+        small = made(filesystem, f"{QUEUES}/r{number}/small", b"x" * 300)
+        found += [item for item, _ in filesystem.sync_all([small], [])]
+        filesystem.rmtree(f"{QUEUES}/r{number}")
+        if "/data/commit_log" in found:
+            break
+    assert found == [*[QUEUE] * (len(found) - 1), "/data/commit_log"]
+    assert 50 < len(found) < 250
+    assert filesystem.sync_all([], [])
+    base.heal()
+    assert filesystem.sync_all([], []) == []
+    assert base.content("/data/commit_log/1.log").rstrip(b"\0")
+    for seed in range(8):
+        found_file = mounted(base.cut(random.Random(seed)))[1].content(file.path)
+        assert found_file == b"anew" * 100
