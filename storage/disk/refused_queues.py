@@ -147,13 +147,16 @@ class RefusedQueues:
         """Try to write what refused queues are owed. Gives those that need a sync now, then `note_reopened`."""
         written: list[int] = []
         for queue_id, one in self.refusals.due(is_last=is_last):
+            observer = self._context.observer
+            steps: list[Callable[[], None]] = []
+            if (
+                one.failed
+            ):  # version 1 writes all anew that its journal speaks of, also acks that are withheld
+                steps = steps_of(one.queue, one.failed, one.in_files, observer)
             try:
-                observer = self._context.observer
                 with as_storage_errors():
-                    # Version 1 writes all anew that its journal speaks of, without acks that may be withheld.
-                    if one.failed:
-                        for step in steps_of(one.queue, one.failed, one.in_files, observer):
-                            step()
+                    for step in steps:
+                        step()
                 while one.runs:
                     self._write(one.queue, one.runs[0], self.refusals.is_withheld(queue_id))
                     self._drop(one.queue.vhost, self.refusals.written(queue_id, one))
