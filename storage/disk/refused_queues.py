@@ -148,11 +148,9 @@ class RefusedQueues:
         written: list[int] = []
         for queue_id, one in self.refusals.due(is_last=is_last):
             observer = self._context.observer
-            steps: list[Callable[[], None]] = []
-            if (
-                one.failed
-            ):  # version 1 writes all anew that its journal speaks of, also acks that are withheld
-                steps = steps_of(one.queue, one.failed, one.in_files, observer)
+            # Version 1 writes all anew that its journal speaks of, also acks that are withheld.
+            is_lost = bool(one.failed)
+            steps = steps_of(one.queue, one.failed, one.in_files, observer) if is_lost else []
             try:
                 with as_storage_errors():
                     for step in steps:
