@@ -1,7 +1,7 @@
 """Plans near those that failed once: where one mistake was, another is not far, and short plans are run fast.
 
-`near(seed)` takes one of the kept plans and changes a few things in it: what a step does, steps more or fewer, steps of
-another plan, limits. State: none.
+`near(seed)` takes one of them, or one that found a mutant (tests/mutation/plans.jsonl), and changes a few things in it:
+what a step does, steps more or fewer, steps of another plan, limits. State: none.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import replace
 from functools import cache
 
 from tests.simulation.machine.draw import WEIGHTS, Plan, plan_of
-from tests.simulation.machine.plans import kept
+from tests.simulation.machine.plans import SCRIPTS, kept
 
+OF_MUTANTS = SCRIPTS.with_name("plans.jsonl")
 MOST_STEPS = 40
 OF_FAULTS = frozenset({"fault", "heal", "owe"})
 _MORE = (
@@ -39,7 +40,7 @@ _TURNS = (
 
 @cache
 def _kept() -> Sequence[Plan]:
-    return [plan for plan, _ in kept() if not plan.is_plain]
+    return [plan for plan, _ in (*kept(), *kept(OF_MUTANTS)) if not plan.is_plain]
 
 
 def near(seed: int, *, may_fail: bool) -> Plan:
