@@ -32,6 +32,7 @@ export function Queues(props) {
   }, [hasOthers]);
   const lines = useLines(found.answer, keyOf);
   const [chosen, setChosen] = useState(new Map());
+  const purgeable = [...chosen.values()].filter((row) => row.type !== "stream");
   const [asking, setAsking] = useState(null);
   const [done, setDone] = useState(null);
   const select = {
@@ -53,7 +54,7 @@ export function Queues(props) {
       <${Choose} ...${{query, setQuery, isMixed}} />
       ${chosen.size ? html`<span class="buttons">${number(chosen.size)} chosen:
         ${chosen.size > 1 && chosen.size <= MOST ? html`<a href=${compareLink([...chosen.values()].map((row) => [row.vhost, row.name]))}>Compare</a>` : null}
-        <button type="button" onClick=${() => setAsking("purge")}>Purge</button>
+        ${purgeable.length ? html`<button type="button" onClick=${() => setAsking("purge")}>Purge</button>` : null}
         <button type="button" class="danger" onClick=${() => setAsking("delete")}>Delete</button></span>` : null}
     </${Filter}>
     ${done ? html`<p class="notice good" role="status">${done}</p>` : null}
@@ -63,7 +64,7 @@ export function Queues(props) {
       <${Pages} page=${data.page} pageCount=${data.page_count} filtered=${data.filtered_count} total=${data.total_count}
         noun="queues" ...${{query, setQuery}} />` : null}
     <${Declare} vhost=${vhost || "/"} onDone=${found.refresh} />
-    ${asking ? html`<${Bulk} rows=${[...chosen.values()]} action=${asking} onClose=${(words) => {
+    ${asking ? html`<${Bulk} rows=${asking === "purge" ? purgeable : [...chosen.values()]} streams=${asking === "purge" ? chosen.size - purgeable.length : 0} action=${asking} onClose=${(words) => {
       setAsking(null);
       setDone(words);
       if (words) setChosen(new Map());
@@ -123,7 +124,7 @@ function Choose({query, setQuery, isMixed}) {
       onChange=${() => change(column.key)} /> ${column.title}</label>`)}</fieldset></details>`;
 }
 
-function Bulk({rows, action, onClose}) {
+function Bulk({rows, streams, action, onClose}) {
   const messages = rows.reduce((sum, row) => sum + row.messages, 0);
   const ready = rows.reduce((sum, row) => sum + row.messages_ready, 0);
   const what = rows.length === 1 ? html`<${Name} value=${rows[0].name} />` : many(rows.length, "queues");
@@ -141,7 +142,8 @@ function Bulk({rows, action, onClose}) {
     throw Object.assign(error, {message: `${words.current} ${row.name}: ${error.message}`});
   };
   return html`<${Confirm} title=${action === "purge" ? "Purge" : "Delete"} word=${word} action=${action === "purge" ? "Purge" : "Delete"} onDo=${act} onClose=${() => onClose(words.current)}>
-    <p>${action === "purge" ? html`${many(ready, "ready messages")} of ${what} will be gone.` : html`${what} and ${many(messages, "messages")} will be gone.`}</p>
+    <p>${action === "purge" ? html`${many(ready, "ready messages")} of ${what} will be gone.` : html`${what} and ${many(messages, "messages")} will be gone.`}
+      ${streams ? ` ${many(streams, "streams")} among what is chosen ${streams === 1 ? "stays" : "stay"} as ${streams === 1 ? "it is" : "they are"}: a stream cannot be purged.` : ""}</p>
     ${rows.length > 1 ? html`<ul class="chosen">${rows.slice(0, NAMED).map((row) => html`<li key=${keyOf(row)}><${Name} value=${row.name} /> <span class="hint">${number(row.messages)}</span></li>`)}
       ${rows.length > NAMED ? html`<li class="hint">and ${number(rows.length - NAMED)} more</li>` : null}</ul>` : null}
   </${Confirm}>`;
