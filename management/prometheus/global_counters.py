@@ -2,7 +2,7 @@
 
 Owns no state. The node counts what all its queues do. What is of quorum queues and of streams is taken from these when
 somebody asks, and the rest is of classic queues, so that no message costs anything for being told apart. A node without
-a cluster has classic queues only, and no row of the others. Source: rabbit_global_counters (3.13).
+a cluster has classic queues only; it says 0 of the others, as RabbitMQ does. Source: rabbit_global_counters (3.13).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def global_families(node: RunningNode) -> Iterator[Family]:
         yield family
     for name, (counter, text) in metrics.GLOBAL_BY_QUEUE_TYPE.items():
         family = _counter(name, text, "protocol", "queue_type")
-        others = {TYPES[kind]: each[counter] for kind, each in replicated.items()}
+        others = {kind: each[counter] for kind, each in replicated.items()}
         family.add_metric(["amqp091", CLASSIC], counters[counter] - sum(others.values()))
-        for queue_type, value in others.items():
-            family.add_metric(["amqp091", queue_type], value)
+        for kind, queue_type in TYPES.items():
+            family.add_metric(["amqp091", queue_type], others.get(kind, 0))
         yield family
-    yield from _dead_lettered(counters, has_quorum=bool(replicated))
+    yield from _dead_lettered(counters)
     totals = inspect.object_totals(node)
     for name, value in (
         ("publishers", inspect.publisher_count(node)),
@@ -48,7 +48,7 @@ def global_families(node: RunningNode) -> Iterator[Family]:
         yield gauge
 
 
-def _dead_lettered(counters: dict[str, int], *, has_quorum: bool) -> Iterator[Family]:
+def _dead_lettered(counters: dict[str, int]) -> Iterator[Family]:
     """By why messages died, and what their queue does with such."""
     labels = ("queue_type", "dead_letter_strategy")
     for reason, text in metrics.GLOBAL_DEAD_LETTERED.items():
@@ -66,19 +66,16 @@ def _dead_lettered(counters: dict[str, int], *, has_quorum: bool) -> Iterator[Fa
         if reason not in metrics.OF_QUORUM_QUEUES_ONLY:
             family.add_metric([CLASSIC, "at_most_once"], taken - sent - stored)
             family.add_metric([CLASSIC, "disabled"], dropped - lost)
-        if has_quorum:
-            family.add_metric([QUORUM, "at_most_once"], sent)
-            if reason not in metrics.NEVER_AT_LEAST_ONCE:
-                family.add_metric([QUORUM, "at_least_once"], stored)
-            family.add_metric([QUORUM, "disabled"], lost)
-        if family.samples:
-            yield family
-    if has_quorum:
-        text = "Dead letters of the strategy at-least-once that all their queues have"
-        family = _counter("messages_dead_lettered_confirmed", text, *labels)
-        stored = sum(counters[f"quorum_stored_{each}"] for each in metrics.GLOBAL_DEAD_LETTERED)
-        family.add_metric([QUORUM, "at_least_once"], stored)
+        family.add_metric([QUORUM, "at_most_once"], sent)
+        if reason not in metrics.NEVER_AT_LEAST_ONCE:
+            family.add_metric([QUORUM, "at_least_once"], stored)
+        family.add_metric([QUORUM, "disabled"], lost)
         yield family
+    text = "Dead letters of the strategy at-least-once that all their queues have"
+    family = _counter("messages_dead_lettered_confirmed", text, *labels)
+    stored = sum(counters[f"quorum_stored_{each}"] for each in metrics.GLOBAL_DEAD_LETTERED)
+    family.add_metric([QUORUM, "at_least_once"], stored)
+    yield family
 
 
 def _counter(name: str, text: str, *labels: str) -> Family:
