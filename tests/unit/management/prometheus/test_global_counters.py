@@ -14,7 +14,7 @@ from burrowmq.broker import inspect
 from burrowmq.management.prometheus.metrics import GLOBAL_BY_QUEUE_TYPE
 from tests.support.bench.client import Client
 from tests.support.patience import patient
-from tests.support.served import Served, request
+from tests.support.served import Served, request, serving
 from tests.support.served_cluster import ServedCluster, serving_with_cluster
 from tests.support.wire_client import publish_bytes
 
@@ -98,12 +98,13 @@ def test_deliveries_and_acks_count_for_the_type_of_their_queue(cluster: ServedCl
         assert sum(by_type(served, name)) == whole[counter]
 
 
-def test_a_node_without_a_cluster_says_nought_of_the_other_types(served: Served) -> None:
+def test_a_node_without_a_cluster_says_nought_of_the_other_types(tmp_path: Path) -> None:
     """As RabbitMQ does before there is any: a panel shows 0, and not that it has no data."""
     of_quorum = TYPES[1]
-    found = scraped(served)
-    for name in GLOBAL_BY_QUEUE_TYPE:
-        assert by_type(served, name) == [0, 0, 0]
+    with serving(tmp_path / "data") as served:
+        found = scraped(served)
+        for name in GLOBAL_BY_QUEUE_TYPE:
+            assert by_type(served, name) == [0, 0, 0]
     strategies = {"at_most_once", "at_least_once", "disabled"}
     for reason, labels in (
         ("rejected", strategies),
