@@ -63,7 +63,6 @@ def keep(
     path = f"{directory}/{name}"
     head = json.dumps(asdict(about), separators=(",", ":")).encode() + b"\n"
     try:
-        is_new = not filesystem.exists(directory)
         filesystem.mkdir(directory)
         if filesystem.exists(path):  # left by an attempt that found no room
             filesystem.unlink(path)
@@ -71,8 +70,7 @@ def keep(
         file.pwrite(head + data, 0)
         file.fdatasync()
         filesystem.fsync_dir(directory)
-        if is_new:
-            filesystem.fsync_dir(data_dir)
+        filesystem.fsync_dir(data_dir)  # an attempt that failed, or was killed, may have made it
     except OSError as error:
         with suppress(OSError):
             filesystem.unlink(path)

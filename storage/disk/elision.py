@@ -1,6 +1,7 @@
 """What is left to write of a commit: messages that were acked in the same commit are left out, runs are merged.
 
-A message whose ack is in the same commit is not written at all. Runs of one queue that follow each other become one.
+A message whose ack is in the same commit is not written at all, unless the commit moves messages from its queue: where
+the disk refuses the copies, the originals have to be durable. Runs of one queue that follow each other become one.
 For a queue that the commit deletes nothing is written, unless `storage.disk.deletions` says so. State: none besides the
 `LeftToWrite` of one commit. Called by the writer on the disk thread. Invariants: what remains of a queue keeps its
 order; lists that the loop staged are not changed.
@@ -9,6 +10,7 @@ order; lists that the loop staged are not changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Final
 
@@ -59,20 +61,26 @@ class RunToWrite:
 
 
 class QueueChanges:
-    """What a commit does to one queue. One is made for each queue of a commit."""
+    """What a commit does to one queue. One is made for each queue of a commit.
 
-    __slots__ = ("acked_seqs", "acks", "elided", "runs")
+    `is_origin`: messages are moved from it, so that all that it appends is written.
+    """
+
+    __slots__ = ("acked_seqs", "acks", "elided", "is_origin", "runs")
 
     def __init__(
         self,
         runs: list[RunToWrite] | None = None,
         acks: list[Ack] | None = None,
         acked_seqs: list[int] | None = None,
+        *,
+        is_origin: bool = False,
     ) -> None:
         self.runs = runs or []
         self.acks = acks or []
         self.acked_seqs = acked_seqs or []
         self.elided = 0
+        self.is_origin = is_origin
 
     def append(self, command: Append) -> None:
         """Take a run in; if it follows the one before, it is merged with it."""
@@ -94,7 +102,7 @@ class QueueChanges:
 
     def ack(self, command: Ack) -> None:
         """Leave out what was to be written of the range; if some of it is on disk already, keep the ack for that."""
-        if not self.runs or command.last_seq < self.runs[0].first_seq:
+        if self.is_origin or not self.runs or command.last_seq < self.runs[0].first_seq:
             self.acks.append(command)
             return
         before = self.elided
@@ -104,7 +112,7 @@ class QueueChanges:
 
     def ack_seqs(self, seqs: Sequence[int]) -> None:
         """The same for single messages, in any order."""
-        if not self.runs:
+        if self.is_origin or not self.runs:
             self.acked_seqs.extend(seqs)
             return
         for seq in seqs:
@@ -144,15 +152,19 @@ class LeftToWrite:
     ended: dict[int, QueueChanges] = field(default_factory=dict)
 
 
-def left_to_write(commit: StagedCommit) -> LeftToWrite:
-    """Work out what is left to write of a commit."""
+NOWHERE: Final = frozenset[int]()
+
+
+def left_to_write(commit: StagedCommit, origins: AbstractSet[int] = NOWHERE) -> LeftToWrite:
+    """Work out what is left to write of a commit, which moves messages from queues in `origins`."""
     left = LeftToWrite()
     queues = left.queues
     for command in commit.commands:
         if isinstance(command, _CHANGES):
             changes = queues.get(command.queue_id)
             if changes is None:
-                changes = queues[command.queue_id] = QueueChanges()
+                is_origin = command.queue_id in origins
+                changes = queues[command.queue_id] = QueueChanges(is_origin=is_origin)
             if isinstance(command, Append):
                 changes.append(command)
             elif isinstance(command, Ack):

@@ -452,10 +452,11 @@ class DiskJobs:
         """Read. The lock is held while the read is planned, and not while files are read."""
         with self._lock, as_storage_errors():
             planned = self._writer.plan_read(request)
+            rescues = self._writer.counters.rescues
         if planned is None:
             return [], request.first_seq
         plan, store = planned
-        return self._reader.fetch(request.queue_id, plan, store), plan.next_seq
+        return self._reader.fetch(request.queue_id, plan, store, rescues), plan.next_seq
 
     def close(self, ends: QueueEnds) -> None:
         """Stop cleanly. Raises StorageError."""

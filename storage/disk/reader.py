@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from burrowmq.records import NamedTuple
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
+from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, fetch_records
 from burrowmq.storage.shared.vhost_store import VhostStore
@@ -54,9 +55,13 @@ class Reader:
         self._lost_acks: deque[LostAcks] = deque()
         self._reported: set[tuple[int, int]] = set()
 
-    def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
-        """Read what was planned. What is damaged is reported and left out. Raises ReadFailed."""
+    def fetch(
+        self, queue_id: int, plan: ReadPlan, store: VhostStore, rescues: int
+    ) -> list[LoadedMessage]:
+        """Read what was planned after so many rescues. What is damaged is reported and left out. Raises ReadFailed."""
         found, handles = fetch_records(plan, store)
+        if None in found and self._counters.rescues != rescues:
+            raise ReadFailed("what was to be read was written elsewhere since a sync failed")
         load = self._context.load_message
         columns = zip(plan.seqs, found, handles, plan.expiries, strict=True)
         for seq in plan.corrupt:

@@ -235,8 +235,12 @@ class Refusals:
         if self._found.pop(queue_id, None) is not None:
             self._weigh()
             self._troubles.end(queue_id, WRITING)
+        own = self._withheld.get(queue_id)
+        onward = own.targets - {queue_id} if own is not None else set()
         for one in self._withheld.values():
-            one.targets.discard(queue_id)
+            if queue_id in one.targets:
+                one.targets.discard(queue_id)
+                one.targets |= onward  # what went on from it before it had it at all
         free = [(source_id, one) for source_id, one in self._withheld.items() if not one.targets]
         for source_id, _ in free:
             del self._withheld[source_id]

@@ -91,8 +91,14 @@ class RefusedQueues:
         ids: dict[tuple[str, str], set[int]] = {}
         for queue_id, queue in self._queues.items():
             ids.setdefault(queue.names[:2], set()).add(queue_id)
+        owing = {name: its & self.commit.refused for name, its in ids.items()}
+        for _ in (
+            self.commit.moves
+        ):  # what goes on at once, for a limit of none, is in no queue on its way
+            for source, target in self.commit.moves:
+                owing[source] = owing.get(source, set()) | owing.get(target, set())
         for source, target in self.commit.moves:
-            owed = ids.get(target, set()) & self.commit.refused
+            owed = owing.get(target, set())
             for queue_id in ids.get(source, ()) if owed else ():
                 self.refusals.withhold(queue_id, self._queues[queue_id], owed)
                 error = WriteFailed(f"its dead letters for queue '{target[1]}' are not on disk")
@@ -177,7 +183,8 @@ class RefusedQueues:
                 self.commit.refused.discard(queue_id)
                 self.unflushed[queue_id] = None
                 self.end(queue_id)
-                self.tell_written(queue_id, self._epoch)
+                # The acks of the commit that is under way are not taken yet.
+                self.tell_written(queue_id, self._epoch - (self.commit is not self._nothing))
 
     def end(self, queue_id: int) -> None:
         """A queue is not refused any more, or gone: what was withheld for it goes on."""

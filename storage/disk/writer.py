@@ -32,6 +32,7 @@ from burrowmq.storage.disk.conversion import Conversion
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.disk.deletions import NOTHING, order_of
 from burrowmq.storage.disk.elision import (
+    NOWHERE,
     ControlCommand,
     LeftToWrite,
     QueueChanges,
@@ -44,10 +45,7 @@ from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.disk.shared_work import SharedWork
 from burrowmq.storage.disk.together import QueueRun, write_together
 from burrowmq.storage.disk.troubles import Troubles
-from burrowmq.storage.errors import (
-    ReadFailed,
-    WriteFailed,
-)
+from burrowmq.storage.errors import DiskFull, ReadFailed, WriteFailed
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.loop.staged_commit import (
@@ -106,7 +104,7 @@ class Writer:
         """Take a commit in; `advance` writes it."""
         assert not self._steps, "a commit is being written"
         self.refused.begin(commit)
-        left = left_to_write(commit)
+        left = left_to_write(commit, self._origins_in(commit) if commit.moves else NOWHERE)
         order = order_of(left, self._queues, commit) if left.control else NOTHING
         self._steps += [partial(self._control, command) for command in order.first]
         steps = self._ack_steps if order.has_last else self._steps
@@ -124,6 +122,14 @@ class Writer:
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
         self.counters.commit_bytes.add(commit.size)
+
+    def _origins_in(self, commit: StagedCommit) -> set[int]:
+        """Give the queues that a commit moves messages from."""
+        origins = {source for source, _ in commit.moves}
+        opened = {one.queue_id: one.names for one in commit.commands if isinstance(one, Open)}
+        queues = self._queues
+        names = {one: queues[one].names for one in commit.touched if one in queues} | opened
+        return {queue_id for queue_id, one in names.items() if one[:2] in origins}
 
     def begin_late_acks(self, queues: Mapping[int, QueueChanges]) -> None:
         """A commit's messages are written, and durable: `advance` goes on with its acks, which nobody waits for."""
@@ -322,16 +328,24 @@ class Writer:
                 path
             )  # a rescue may have said in it where messages of a shared store are now
         began, before = time.perf_counter(), self.context.cache.syncs
-        failed = self.context.cache.sync(shared, self.refused.is_own)
+        try:
+            failed = self.context.cache.sync(shared, self.refused.is_own)
+        except DiskFull:
+            self._refuse_failed_directories()
+            raise
         if self.context.cache.syncs != before:
             self.counters.sync_s.add(time.perf_counter() - began)
         for store in stores:
             store.note_synced(failed)
-        for directory, reason in self.context.cache.failed_directories.items():
-            self.refused.refuse_directories({directory}, reason)
+        self._refuse_failed_directories()
         if self._filled or self._retiring:
             self._note_synced(failed)
         return failed
+
+    def _refuse_failed_directories(self) -> None:
+        """Those that failed in the last sync, whether others found no room in it or not: no later one says it again."""
+        for directory, reason in self.context.cache.failed_directories.items():
+            self.refused.refuse_directories({directory}, reason)
 
     def _note_synced(self, failed: Mapping[str, str]) -> None:
         """Mark what was filled and let old journals go, unless the sync of a file failed."""

@@ -251,6 +251,7 @@ class LogFileSystem:
             self.groups.note(Kind.REMOVE_TREE, path)
             if has_left:  # what it left when it could not move out is no queue's
                 self.base.rmtree(path)
+                self.groups.changed[path.rpartition("/")[0]] = None
             return
         self.base.rmtree(path)
         if path.startswith(self._root):

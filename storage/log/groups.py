@@ -246,8 +246,8 @@ class Groups:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the next generation should begin: not while a file that failed is not written elsewhere."""
-        return self.is_full and not self.own.has_spoilt
+        """Whether the next generation should begin: while a file that failed is not written elsewhere, only if it must."""
+        return self.is_full and (self._log.is_overfull or not self.own.has_spoilt)
 
     @property
     def is_full(self) -> bool:

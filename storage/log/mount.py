@@ -19,6 +19,7 @@ from burrowmq.storage.log.replay import Replayed, replay
 
 # Own files that are written and synced together.
 _STEP = 64
+_PAGES = 256 * 1024
 
 
 def mount(
@@ -72,10 +73,15 @@ def _hold_on_to_queues(base: FileSystem, root: str) -> None:
 def _hold_on_to_generation(base: FileSystem, path: str) -> None:
     """Have the generation that counts durable, before the next one is written over the one before.
 
-    A process that was killed may have written its snapshot and not synced it; with the power it would be gone.
+    A process that was killed may have written its snapshot and not synced it; with the power it would be gone. Nor is a
+    sync enough where one has failed in that process: its pages count as written, and may be in memory alone.
     """
     file = base.open(path)
     try:
+        for at in range(0, file.size(), _PAGES):
+            data = file.pread(_PAGES, at)
+            if data.count(0) < len(data):  # behind its end nothing of it is there
+                file.pwrite(data, at)
         _sync(base, [file], [])
     finally:
         file.close()
@@ -109,8 +115,15 @@ def _put_own_files_right(base: FileSystem, root: str, found: Replayed) -> None:
     for path in found.removed:
         if base.exists(f"{root}/{path}"):
             base.rmtree(f"{root}/{path}")
-            changed[f"{root}/{path}".rpartition("/")[0]] = None
-    _sync(base, [], [path for path in changed if base.exists(path)])
+        changed[f"{root}/{path}".rpartition("/")[0]] = None
+    _sync(base, [], list({_there(base, path): None for path in changed}))
+
+
+def _there(base: FileSystem, path: str) -> str:
+    """Give a directory, or the nearest above it that is there: that it is gone may not be durable."""
+    while not base.exists(path):
+        path = path.rpartition("/")[0]
+    return path
 
 
 def _drop_what_is_elsewhere(base: FileSystem, root: str, found: Replayed) -> None:

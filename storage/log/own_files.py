@@ -183,9 +183,24 @@ class OwnFiles:
         paths = [path for path in self._due if path.startswith(below)]
         return [opened(self._due.pop(path)) for path in paths]
 
-    def due(self) -> Iterable[tuple[str, Unsynced]]:
+    def take_due_large(self, others: Iterable[File]) -> list[File]:
+        """Give those that were cut since they are due, since the log had no room: no group can have them any more.
+
+        Not those among `others`, of which `choose` finds that out.
+        """
+        known = {file.path for file in others}
+        paths = [path for path, one in self._due.items() if one.is_large]
+        found = [(path, opened(self._due.pop(path))) for path in paths]
+        return [file for path, file in found if path not in known]
+
+    def due(self) -> list[tuple[str, Unsynced]]:
         """Give the files of which what is not durable goes into the next group, with their paths."""
-        return self._due.items()
+        return [one for one in self._due.items() if not one[1].is_large]
+
+    @property
+    def has_due(self) -> bool:
+        """Whether anything is due from before."""
+        return bool(self._due)
 
     @property
     def has_pieces(self) -> bool:
@@ -205,10 +220,11 @@ class OwnFiles:
         for path, pieces in self._over.items():
             self._known[path].note_said(pieces)
         self._over = {}
-        for unsynced in self._due.values():
+        logged = self.due()
+        for path, unsynced in logged:
             unsynced.take_pieces()
-        self._behind.update(self._due)
-        self._due = {}
+            del self._due[path]
+        self._behind.update(logged)
 
     @property
     def is_plain(self) -> bool:
@@ -242,7 +258,8 @@ class OwnFiles:
 
     def has_all_behind(self, files: Iterable[File]) -> bool:
         """Whether all that the log is ahead of are among these."""
-        return self._behind.keys() <= {file.path for file in files}
+        paths = {file.path for file in files}
+        return all(one.is_spoilt or path in paths for path, one in self._behind.items())
 
     def waiting(self) -> dict[str, Unsynced]:
         """Give those that have to be durable in place before the next generation begins."""
@@ -250,7 +267,7 @@ class OwnFiles:
 
     def overdue(self) -> list[File]:
         """Give the files that the log is ahead of."""
-        return [opened(one) for one in self._behind.values()]
+        return [opened(one) for one in self._behind.values() if not one.is_spoilt]
 
     def begin(self, waiting: Iterable[str]) -> None:
         """The next generation has begun; of those that waited, it only repeats what it says of spoilt ones."""

@@ -41,7 +41,9 @@ class Syncs:
         if groups.own.has_refused:
             told, own = self._take_refused(own)
         is_ending = groups.is_ending and groups.own.has_all_behind(own)
+        grown = groups.own.take_due_large(own) if groups.own.has_due else []
         in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
+        in_place = [*in_place, *grown] if grown else in_place
         names = [path for path in directories if self._needs_disk(path)]
         failed = told + (self._sync_in_place(in_place, names) if in_place or names else [])
         nameless = [item for item, _ in failed if isinstance(item, str)]

@@ -325,9 +325,13 @@ class Backlog:
 
     def page_out(self) -> int:
         """Move everything to disk; returns how many moved. What the store has is not written again."""
+        was_loading = self._read.is_under_way
         moved = len(self.disk.start_batch_rest)
         self.disk.start_batch_rest.clear()
-        return moved + self.park(0, 0) + self._page_out_ram()
+        moved += self.park(0, 0) + self._page_out_ram()
+        if was_loading and not self._read.is_under_way:
+            self._read.ask_again()
+        return moved
 
     def park(self, max_count: int, max_bytes: int) -> int:
         """Of what was handed out and came back keep only so much in RAM; returns how many went to disk."""

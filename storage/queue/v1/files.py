@@ -463,7 +463,7 @@ class IndexFilesV1:
         self._journal.drop(number)
         self._files.trim()
         if by is not self:
-            self.directory.cache.unlink(self.path(number))
+            self.directory.cache.unlink_or_leave(self.path(number))
 
     def rescue_steps(
         self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver

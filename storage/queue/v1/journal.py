@@ -151,7 +151,8 @@ class Journal:
         runs = self.runs.pop(number, None)
         if runs:
             self._weigh(runs, -1)
-            self.flushed[number] = runs
+            # Behind what an earlier flush has moved, which stopped before its end: no sync came since.
+            self.flushed.setdefault(number, []).extend(runs)
 
     def drop(self, number: int) -> None:
         """A segment was written anew: nothing that the journal says of it counts."""

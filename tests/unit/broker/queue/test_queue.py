@@ -5,11 +5,16 @@ Covers: broker/queue/context.py
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from pika import BasicProperties, spec
 
 from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, Rejected
+from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
+from tests.support.wire_client import publish_bytes
 
 MODES = [("bounded", "default"), ("cached", "default"), ("bounded", "lazy")]
 
@@ -253,3 +258,38 @@ def test_paging_out_moves_ram_to_disk_in_order():
     assert bench.queue.paging.page_out() == 20
     assert bench.queue.ram_ready_count == 0
     assert bench.drain() == bodies(0, 20)
+
+
+@pytest.mark.parametrize("how", ["lazy", "memory"])
+def test_who_waits_for_a_read_that_a_page_out_made_stale_is_served(how: str) -> None:
+    bench = BrokerBench(answers_later=True, is_verified=False)
+
+    def settle() -> None:
+        for _ in range(20):
+            bench.run()
+            bench.engine.answer_reads()
+            bench.run()
+
+    publisher, properties = bench.connect(1), BasicProperties(delivery_mode=2)
+    publisher.call(1, spec.Queue.Declare(queue="q"))
+    publisher.send(*[publish_bytes(1, "", "q", b"old", properties=properties)] * 3)
+    first = bench.connect(1)
+    first.call(1, spec.Basic.Consume(queue="q", consumer_tag="c"))
+    settle()
+    first.lose()  # its messages come back, and are parked
+    for _ in range(4):
+        bench.loop.advance(0.6)
+        settle()
+    publisher.send(publish_bytes(1, "", "q", b"new", properties=properties))
+    queue = bench.vhost.queues["q"]
+    second = bench.connect(1)
+    second.call(1, spec.Basic.Consume(queue="q", consumer_tag="d"))
+    assert queue.levels[0].is_loading
+    if how == "lazy":
+        queue.change_settings(replace(queue.settings, mode="lazy"))
+    else:
+        queue.memory_is_short(is_short=True)
+    settle()
+    came = [method for _, method in second.read() if method.NAME == "Basic.Deliver"]
+    assert len(came) == 4
+    assert queue.ready_count == 0

@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 
 from burrowmq.storage.directory import quarantine
-from burrowmq.storage.errors import DiskFull, WriteFailed
+from burrowmq.storage.directory.quarantine import SetAside
+from burrowmq.storage.errors import DiskFull, StorageError, WriteFailed
 from burrowmq.storage.record import pack_records
 from tests.simulation.store_world import make_message
+from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
 
 ABOUT = quarantine.SetAside(
@@ -82,3 +84,38 @@ def test_operators_see_it_and_may_empty_it() -> None:
     assert kept.load("none.msg") is None
     kept.remove(name)
     assert kept.listing() == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "number", "part"),
+    [
+        ("create", errno.ENOSPC, "quarantine"),
+        ("create", errno.EMFILE, "quarantine"),
+        ("fdatasync", errno.EIO, "quarantine"),
+        ("fsync_dir", errno.EIO, "/data"),
+    ],
+)
+def test_the_directory_is_durable_also_when_the_first_attempt_to_use_it_failed(
+    operation: str, number: int, part: str
+) -> None:
+    disk = MachineDisk()
+    disk.mkdir("/data")
+    disk.fsync_dir("/")
+    about = SetAside(
+        vhost="/",
+        queue="q",
+        level=0,
+        seq=1,
+        expiry=0,
+        reason="x",
+        source="f",
+        size=3,
+        set_aside_at=5,
+    )
+    disk.fail(operation, number, path_part=part)
+    with pytest.raises(StorageError):
+        quarantine.keep(disk, "/data", "/data/vhosts/v/queues/q", about, b"abc")
+    name = quarantine.keep(disk, "/data", "/data/vhosts/v/queues/q", about, b"abc")
+    for seed in range(20):
+        found = disk.cut(random.Random(seed))
+        assert quarantine.load(found, "/data", name) == (about, b"abc")

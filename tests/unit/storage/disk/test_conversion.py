@@ -126,3 +126,24 @@ def test_new_files_whose_sync_fails_are_given_up() -> None:
     assert not side.paths(".tmp")
     assert side.read() == list(range(40))
     assert numbers(side, 2) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("source", "target"), [(1, 2), (2, 1)])
+def test_an_old_file_that_cannot_be_removed_is_left_behind(source: int, target: int) -> None:
+    """It is no reason to end the store: a start goes by the newer one."""
+    side = DiskSide(segment_entry_count=16)
+    side.open(1, "q", source)
+    side.append(0, 20)
+    side.jobs.idle()
+    side.jobs.idle()
+    ending = {1: ".idx", 2: ".qi"}[source]
+    side.commit(SetVersion(1, target))
+    side.filesystem.fail("unlink", path_part=f"/0{ending}")
+    for _ in range(6):
+        side.jobs.convert()
+    side.jobs.idle()
+    assert side.filesystem.failed
+    assert side.read() == list(range(20))
+    again = DiskSide(side.filesystem.process_killed(), segment_entry_count=16)
+    again.take_up(1, "q", target)
+    assert again.read() == list(range(20))

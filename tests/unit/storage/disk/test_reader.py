@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from burrowmq.storage.loop.staged_commit import Delete, ReadRequest
+import pytest
+
+from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.loop.staged_commit import Append, Delete, ReadRequest
 from burrowmq.storage.types import ON_DISK
-from tests.support.disk_side import LARGE, SMALL, DiskSide
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
 
 def request(first: int = 0) -> ReadRequest:
@@ -60,7 +63,7 @@ def test_nobody_misses_what_was_acked_while_it_was_read() -> None:
     side.ack(2, 2)
     (store,) = side.paths(".qs")
     side.filesystem.damage(store, side.filesystem.file_size(store) - 2, b"??")
-    loaded = side.writer.reader.fetch(1, *planned)
+    loaded = side.writer.reader.fetch(1, *planned, 0)
     assert [seq for seq, _, _ in loaded] == [0, 1]
     assert side.observer.lost == []
 
@@ -72,6 +75,23 @@ def test_nobody_misses_what_was_deleted_while_it_was_read() -> None:
     planned = side.writer.plan_read(request())
     assert planned is not None
     side.commit(Delete(1))
-    side.writer.reader.fetch(1, *planned)
+    side.writer.reader.fetch(1, *planned, 0)
     assert side.observer.lost == []
     assert side.jobs.read(request(3)) == ([], 3), "a queue that is gone has nothing"
+
+
+def test_what_a_rescue_moved_while_it_was_read_is_no_damage() -> None:
+    side = DiskSide(segment_entry_count=16)
+    for queue_id, name in ((1, "q"), (2, "other")):
+        side.open(queue_id, name)
+    side.commit(Append(1, 0, list(messages(0, 3, LARGE)), None), sync=False)
+    request = ReadRequest(1, 0, 1 << 40, 1000, 1 << 30, lambda *_: None)
+    planned = side.writer.plan_read(request)
+    assert planned is not None
+    side.filesystem.fail("fdatasync", path_part=".seg")
+    side.commit(Append(2, 0, list(messages(9, 1)), None))
+    with pytest.raises(ReadFailed, match="written elsewhere"):
+        side.writer.reader.fetch(1, *planned, 0)
+    side.jobs.idle()
+    assert side.read(1) == [0, 1, 2]
+    assert not side.observer.events["record_lost"]

@@ -413,3 +413,101 @@ def test_a_conversion_that_cannot_be_put_in_place_refuses_its_queue() -> None:
     assert two.publish().refused == {1}
     two.side.filesystem.heal()
     assert two.after_kill(1, 1)[:6] == list(range(6))
+
+
+def named(*names: str) -> tuple[DiskSide, dict[str, str]]:
+    """A store with queues of these names, and their directories."""
+    side = DiskSide(segment_entry_count=16)
+    for queue_id, name in enumerate(names, 1):
+        side.open(queue_id, name)
+    return side, {one.names.name: one.directory + "/" for one in side.writer.queues().values()}
+
+
+def take_nothing(side: DiskSide, directory: str) -> None:
+    for operation in ("pwrite", "create"):
+        side.filesystem.fail(operation, errno.EIO, times=FOR_GOOD, path_part=directory)
+
+
+def moved(side: DiskSide, *commands: Command, moves: tuple[tuple[str, str], ...]) -> StagedCommit:
+    commit = StagedCommit(
+        90,
+        list(commands),
+        touched={command.queue_id for command in commands},
+        sync=True,
+        is_moving=True,
+        moves={(("/", source), ("/", target)) for source, target in moves},
+    )
+    side.jobs.apply(commit, side.no_room)
+    return commit
+
+
+def after_kill(side: DiskSide, *names: str) -> dict[str, list[int]]:
+    there = deepcopy(side.filesystem)
+    there.heal()
+    again = DiskSide(there.process_killed(), segment_entry_count=16)
+    found: dict[str, list[int]] = {}
+    for queue_id, name in enumerate(names, 1):
+        again.take_up(queue_id, name)
+        found[name] = again.read(queue_id)
+    return found
+
+
+def test_a_directory_that_fails_while_another_finds_no_room_is_refused() -> None:
+    side, directories = named("q1", "q2")
+    for queue_id in (1, 2):
+        side.append(0, 3, queue_id=queue_id)
+    side.filesystem.fail("fsync_dir", errno.EIO, path_part=directories["q1"][:-1])
+    side.filesystem.fail("fsync_dir", errno.ENOSPC, path_part=directories["q2"][:-1])
+    made = messages(16, 3)
+    commit = side.commit(Append(1, 16, list(made), None), Append(2, 16, list(made), None))
+    assert commit.refused == {1}
+
+
+def test_a_message_that_comes_and_is_moved_in_one_commit_is_in_its_queue_where_the_copy_is_refused() -> (
+    None
+):
+    """Whoever published it has a confirm, for its queue is well."""
+    side, directories = named("q", "dead")
+    for queue_id in (1, 2):
+        side.append(0, 2, queue_id=queue_id)
+    take_nothing(side, directories["dead"])
+    made = messages(2, 1)
+    commit = moved(
+        side,
+        Append(1, 2, list(made), None),
+        Append(2, 2, list(messages(20, 1)), None),
+        Ack(1, 2, 2, list(made)),
+        moves=(("q", "dead"),),
+    )
+    assert commit.refused == {2}
+    assert after_kill(side, "q", "dead") == {"q": [0, 1, 2], "dead": [0, 1]}
+
+
+def test_what_goes_on_at_once_to_a_refused_queue_is_kept_where_it_came_from() -> None:
+    """The queue between has a limit of none, and stores nothing."""
+    side, directories = named("q", "none", "dead")
+    side.append(0, 3)
+    take_nothing(side, directories["dead"])
+    moves = (("q", "none"), ("none", "dead"))
+    copies = list(messages(20, 2))
+    moved(side, Append(3, 0, copies, None), Ack(1, 0, 1, None), moves=moves)
+    assert after_kill(side, "q")["q"] == [0, 1, 2]
+
+
+def test_what_went_on_from_a_refused_queue_is_kept_where_it_came_from_until_it_has_arrived() -> (
+    None
+):
+    side, directories = named("q", "d", "d2")
+    side.append(0, 2)
+    take_nothing(side, directories["d"])
+    for seq in (0, 1):
+        copies = list(messages(20 + seq, 1))
+        moved(side, Append(2, seq, copies, None), Ack(1, seq, seq, None), moves=(("q", "d"),))
+    take_nothing(side, directories["d2"])
+    moved(side, Append(3, 0, list(messages(30, 1)), None), Ack(2, 1, 1, None), moves=(("d", "d2"),))
+    side.filesystem.heal()
+    take_nothing(side, directories["d2"])
+    side.jobs.reopen(is_last=True)
+    side.jobs.idle()
+    assert not side.writer.refusals.has(2)
+    assert 1 in after_kill(side, "q")["q"]

@@ -9,7 +9,8 @@ import pytest
 
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
-from burrowmq.storage.loop.staged_commit import Append, StagedCommit
+from burrowmq.storage.loop.staged_commit import AckMany, Append, StagedCommit
+from tests.simulation.store_world import make_message
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
 
@@ -236,3 +237,23 @@ def test_what_another_queue_has_in_the_log_alone_does_not_hold_a_rescue_up(numbe
     assert side.read(2) == list(range(4))
     again = DiskSide(side.filesystem.process_killed(), segment_entry_count=16, has_log=True)
     assert again.report.messages == 18
+
+
+def test_what_a_flush_moved_that_stopped_half_way_is_rescued_with_what_the_next_one_moved() -> None:
+    """Version 1: the second flush moves another run of the same segment, and no sync came in between."""
+    side = DiskSide(segment_entry_count=16)
+    side.filesystem.reverts = True
+    side.open(version=1)
+    side.append(0, 4)
+    side.append(16, 4)
+    side.commit(AckMany(1, [19]), sync=False)
+    side.jobs.upkeep()
+    side.filesystem.fail("create", path_part="/1.idx")
+    side.jobs.upkeep()  # the first segment is moved, the second is refused
+    side.commit(Append(1, 6, [make_message(6, 50, False)], None), sync=False)
+    side.jobs.upkeep()
+    side.jobs.upkeep()
+    side.filesystem.fail("fdatasync", path_part="/0.idx")
+    assert side.commit(Append(1, 20, list(messages(20, 1)), None)).refused == set()
+    assert side.read() == [0, 1, 2, 3, 6, 16, 17, 18, 20]
+    assert not side.observer.events["record_lost"]

@@ -277,3 +277,43 @@ def test_a_queues_directory_that_is_refused_as_a_generation_is_due_is_told_and_t
     for seed in range(8):
         found_file = mounted(base.cut(random.Random(seed)))[1].content(file.path)
         assert found_file == b"anew" * 100
+
+
+def test_what_was_due_is_not_taken_for_logged_when_its_file_was_cut_since() -> None:
+    """The log had no room for the group; then an append to the file failed, and was cut back."""
+    base, filesystem = on_forgetful_disk()
+    file = moved_out(filesystem)
+    filesystem.fsync_dir(QUEUE)
+    other = made(filesystem, f"{QUEUES}/r/0.qi", b"r")
+    synced(filesystem, other)
+    while filesystem.groups._log.takes_through(200):
+        other.pwrite(b"z" * 100, 0)
+        synced(filesystem, other)
+    file.pwrite(b"acked", 500)
+    other.pwrite(b"y" * 150, 0)
+    base.fail("pwrite", errno.ENOSPC, path_part="commit_log")
+    assert [item for item, _ in filesystem.sync_all([file, other], [])] == ["/data/commit_log"]
+    file.truncate(505)
+    assert filesystem.sync_all([], ["/data/commit_log"]) == []
+    for seed in range(20):
+        content = mounted(base.cut(random.Random(seed)))[1].content(file.path)
+        assert content[500:505] == b"acked"
+
+
+def test_a_file_that_cannot_be_written_elsewhere_lets_the_log_grow_to_four_times_its_size_only() -> (
+    None
+):
+    base, filesystem, file = one_file_behind()
+    base.fail("fdatasync", path_part="0.qi")
+    file.pwrite(b"x" * 40_000, 505)
+    assert filesystem.sync_all([file], [])
+    other = made(filesystem, f"{QUEUES}/r/0.qi", b"r")
+    synced(filesystem, other)
+    for _ in range(600):
+        other.pwrite(b"z" * 300, 0)
+        synced(filesystem, other)
+    sizes = [base.file_size(f"/data/commit_log/{number}.log") for number in (0, 1)]
+    assert max(sizes) < 5 * OPTIONS.limit
+    for seed in range(8):
+        content = mounted(base.cut(random.Random(seed)))[1].content(file.path)
+        assert content[500:505] == b"acked"
