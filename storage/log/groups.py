@@ -246,7 +246,7 @@ class Groups:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the next generation should begin: while a file that failed is not written elsewhere, only if it must."""
+        """Whether the next generation should begin: while a failed file is not written elsewhere, only if it must."""
         return self.is_full and (self._log.is_overfull or not self.own.has_spoilt)
 
     @property

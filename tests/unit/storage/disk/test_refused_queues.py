@@ -1,6 +1,6 @@
 """One queue's files fail: its commits say so, others go on, it comes back with everything, and nothing is believed.
 
-Covers: storage/disk/jobs.py
+Covers: storage/disk/jobs.py, storage/disk/elision.py, storage/disk/refusals.py, storage/disk/writer.py
 """
 
 from __future__ import annotations

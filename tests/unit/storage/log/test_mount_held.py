@@ -1,4 +1,7 @@
-"""What a start makes durable of a log before it writes over the other file."""
+"""What a start makes durable of a log before it writes over the other file.
+
+Covers: storage/log/mount.py
+"""
 
 from __future__ import annotations
 
