@@ -1,4 +1,7 @@
-"""What is made durable in the log and what in place; which file is told to whom when that fails."""
+"""What is made durable in the log and what in place; which file is told to whom when that fails.
+
+Covers: storage/log/own_files.py
+"""
 
 from __future__ import annotations
 
@@ -311,6 +314,7 @@ def test_a_file_that_cannot_be_written_elsewhere_lets_the_log_grow_to_four_times
     synced(filesystem, other)
     for _ in range(600):
         other.pwrite(b"z" * 300, 0)
+        assert file.path not in {one.path for one in filesystem.overdue()}
         synced(filesystem, other)
     sizes = [base.file_size(f"/data/commit_log/{number}.log") for number in (0, 1)]
     assert max(sizes) < 5 * OPTIONS.limit
