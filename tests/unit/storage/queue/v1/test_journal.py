@@ -122,6 +122,17 @@ def test_what_a_flush_moved_is_back_after_a_failed_sync() -> None:
     assert (journal.weight, journal.speaks_of(2)) == (weight, True)
 
 
+def test_what_two_flushes_moved_of_one_segment_is_back_after_a_failed_sync() -> None:
+    """The first of them had stopped half-way, so that no sync came in between."""
+    journal = journal_on(SimFileSystem())
+    first, second = run(0, 4), run(6, 1)
+    for moved in (first, second):
+        journal.keep(0, moved)
+        journal.moved(0)
+    journal.take_back()
+    assert journal.runs == {0: [first, second]}
+
+
 def test_acks_are_written_once() -> None:
     filesystem = SimFileSystem()
     queue = queue_on(filesystem, version=1)
