@@ -64,6 +64,12 @@ _IN_THE_WAY = {
 }
 
 
+class _Busy(sqlite3.OperationalError):
+    """Another program's transaction is in the way of an empty log."""
+
+    sqlite_errorcode = sqlite3.SQLITE_BUSY
+
+
 class DefinitionStore(Protocol):
     """Where definitions are kept: all changes of one call become durable together."""
 
@@ -155,7 +161,7 @@ class SqliteDefinitionStore:
         """
         is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
-            raise sqlite3.OperationalError("somebody else has the database open")
+            raise _Busy("somebody else reads the database")
         self._sync(f"{self._path}-wal")
         self._filesystem.fsync_dir(parent_of(self._path))
 

@@ -17,16 +17,9 @@ from tests.simulation.machine.plans import SCRIPTS, kept
 OF_MUTANTS = SCRIPTS.with_name("plans.jsonl")
 MOST_STEPS = 40
 OF_FAULTS = frozenset({"fault", "heal", "owe"})
-_MORE = (
-    "strike",
-    "resegment",
-    "renew",
-    "inherit",
-    "trickle",
-    "crash",
-    "restart",
-)  # seldom, or in storms only
-_TURNS = (
+# What usual seeds do seldom, or only some of them, often.
+_MORE = ("strike", "resegment", "renew", "inherit", "trickle", "crash", "restart")
+_WAYS = (
     "strict",
     "reverts",
     "switch_share",
@@ -118,7 +111,7 @@ def _other_limits(plan: Plan, rng: random.Random, _: Sequence[Plan]) -> Plan:
 def _other_ways(plan: Plan, rng: random.Random, _: Sequence[Plan]) -> Plan:
     """The disk and the publishers as another seed has them."""
     drawn = plan_of(rng.randrange(1 << 40), may_fail=True)
-    return replace(plan, **{name: getattr(drawn, name) for name in rng.sample(_TURNS, 2)})
+    return replace(plan, **{name: getattr(drawn, name) for name in rng.sample(_WAYS, 2)})
 
 
 _LIMITS = (

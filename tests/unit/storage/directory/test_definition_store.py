@@ -139,6 +139,30 @@ def test_a_log_that_lost_something_does_not_come_back_with_the_power(is_stopped:
         store.close()
 
 
+def test_a_program_that_reads_the_database_for_long_is_said_to_be_in_the_way(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "definitions.db")
+
+    def at_once(*at: str, **how: object) -> sqlite3.Connection:
+        return sqlite3.connect(*at, timeout=0, **how)  # type: ignore[call-overload, no-any-return]
+
+    store = SqliteDefinitionStore(path)
+    store.commit([("queue", "q", 1)])
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM definition").fetchall()
+    store.commit([("queue", "q", 2)])
+    store.close()
+    with pytest.raises(StorageError, match="somebody else reads") as caught:
+        SqliteDefinitionStore(path, at_once)
+    assert with_way_out(caught.value).endswith("then start the node again")
+    reader.close()
+    store = SqliteDefinitionStore(path, at_once)
+    assert store.load() == [("queue", "q", 2)]
+    store.close()
+
+
 def test_the_name_of_a_log_is_durable_before_anything_is_in_it() -> None:
     """SQLite syncs the directory of a log that it has made, and takes no notice when that fails."""
     path = "/data/definitions.db"
