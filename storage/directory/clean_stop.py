@@ -54,6 +54,7 @@ def save(
         elif not queue.durable:
             _drop_all(context, queue)
     for store in context.vhosts():
+        store.finish_refs()
         store.persistent.close()
         store.transient.close()
     context.sync()

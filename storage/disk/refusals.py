@@ -21,7 +21,7 @@ disk thread under the lock of `storage.disk.jobs`; the reader thread asks `why_u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Final
@@ -183,6 +183,12 @@ class Refusals:
         """Give the list for references that a withheld queue's acks give back; None when it is not withheld."""
         one = self._withheld.get(queue_id)
         return one.dropped if one is not None else None
+
+    def rename(self, vhost: str, renames: Mapping[int, int]) -> None:
+        """Messages of a vhost have other handles: old to new."""
+        for one in self._withheld.values():
+            if one.queue.vhost == vhost:
+                one.dropped[:] = [renames.get(handle, handle) for handle in one.dropped]
 
     def last_copies_in(self, deleted: AbstractSet[int]) -> str:
         """Of these queues, which are about to be deleted, give one with the last durable copies of dead letters; or "".

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from burrowmq.records import dataclass
 from burrowmq.storage.directory.context import StoreContext
@@ -104,6 +104,9 @@ def in_memory_of(runs: Iterable[Run], segment: Segment) -> InMemory:
 
 NOTHING_OWED: Mapping[int, Sequence[Run]] = MappingProxyType({})
 
+Rename: TypeAlias = Callable[[str, Mapping[int, int]], None]
+"""Told which handles of a vhost's messages were given up, and what they have in their place."""
+
 
 class _Moves:
     """Messages of one vhost's shared store that get new handles, because the old ones were given up."""
@@ -114,8 +117,11 @@ class _Moves:
         ranges: Sequence[tuple[int, int]],
         queues: Sequence[QueueDisk],
         in_memory: Sequence[StoredMessage],
+        rename: Rename,
     ) -> None:
         self._store = store
+        self._rename = rename
+        self._renames: dict[int, int] = {}
         self._ranges = ranges
         self._queues = queues
         self._in_memory = in_memory
@@ -131,6 +137,7 @@ class _Moves:
         if it kept its place it would be confirmed with the next sync, which no longer syncs that file.
         """
         store = self._store
+        store.finish_refs()
         self._append(_places(self._queues, self._ranges))
         for old, message in list(self._moved.items()):
             left = self._left[old]
@@ -141,10 +148,17 @@ class _Moves:
                 left.pop()
                 store.add_refs([message])
                 store.drop_refs([old])
-            rest = store.store_of(old).refs_of(old)
-            store.add_refs([message] * rest)
-            store.drop_refs([old] * rest + [message.handle])
+            rest = store.store_of(old).refs_of(
+                old
+            )  # for what is not in an entry, or about to be dropped
+            if rest:
+                store.add_refs([message], rest)
+            self._renames[old] = message.handle
             del self._moved[old], self._left[old]
+            store.drop_refs([old] * rest + [message.handle])
+        self._rename(store.vhost, self._renames)
+        for message in self._in_memory:
+            message.handle = self._renames.get(message.handle, message.handle)
 
     def _append(self, places: Mapping[int, list[_Place]]) -> None:
         store = self._store
@@ -209,13 +223,14 @@ class Rescue:
         commit: StagedCommit | None,
         failed: Collection[str],
         refuse: Callable[[int, StorageError, AbstractSet[str], Sequence[Run]], None],
+        rename: Rename,
         owed: Mapping[int, Sequence[Run]] = NOTHING_OWED,
         withheld: AbstractSet[int] = frozenset(),
     ) -> None:
         """Give up the shared stores' files that hold un-synced messages, and the queues' own files in `failed`.
 
-        `refuse` (queue id, error, its failed files, its messages in memory) is told which queue cannot be rescued;
-        `owed` are runs of refused queues that are in memory, too. What is written anew has no acks left out, so that
+        `refuse` (queue id, error, its failed files, its messages in memory) is told which queue cannot be rescued,
+        `rename` which handles others have that keep some to drop them later; `owed` are runs of refused queues that are in memory, too. What is written anew has no acks left out, so that
         the queues in `withheld` cannot be rescued either.
         """
         self._failed = set(failed)
@@ -232,7 +247,7 @@ class Rescue:
             ranges = vhost.persistent.abandon_unsynced()
             if ranges:
                 its = [queue for queue in queues.values() if queue.vhost == vhost.vhost]
-                self._steps.append(_Moves(vhost, ranges, its, in_memory).run)
+                self._steps.append(_Moves(vhost, ranges, its, in_memory, rename).run)
         for queue_id, paths in paths_by_queue(queues, failed).items():
             its_runs = runs.get(queue_id, [])
             if queue_id in withheld:

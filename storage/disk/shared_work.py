@@ -8,7 +8,7 @@ one commit is appended once, and has a reference for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from operator import attrgetter
 from typing import Final
@@ -71,11 +71,10 @@ class SharedWork:
             work.fresh = []
 
     def add_refs(self, vhost: str) -> None:
-        """Add a reference to the messages that are in the store already."""
+        """Add a reference to what is in the store already. Raises DiskFull: the rest is for the next call."""
         work = self._work[vhost]
-        if work.repeated:
-            self._context.vhost(vhost).add_refs(work.repeated)
-            work.repeated = []
+        repeated, work.repeated = work.repeated, []
+        self._context.vhost(vhost).add_refs(repeated)
 
     def forget(self, vhost: str) -> None:
         """A vhost is deleted: its work must not reach the stores of a vhost of the same name that is made next.
@@ -85,11 +84,22 @@ class SharedWork:
         self._work.pop(vhost, None)
 
     def drop_refs(self) -> None:
-        """Drop a reference for each message that was acked or deleted, in all vhosts. No work is left then."""
+        """Drop a reference for each message that was acked or deleted, in all vhosts. No work is left then.
+
+        Raises DiskFull: the rest is for the next call.
+        """
         while self._work:
-            vhost, work = self._work.popitem()
-            if work.dropped and self._context.has_vhost(vhost):
-                self._context.vhost(vhost).drop_refs(work.dropped)
+            vhost, work = next(iter(self._work.items()))
+            dropped, work.dropped = work.dropped, []
+            if self._context.has_vhost(vhost):
+                self._context.vhost(vhost).drop_refs(dropped)
+            del self._work[vhost]
+
+    def rename(self, vhost: str, renames: Mapping[int, int]) -> None:
+        """Messages of a vhost have other handles: old to new."""
+        work = self._work.get(vhost)
+        if work is not None:
+            work.dropped[:] = [renames.get(handle, handle) for handle in work.dropped]
 
 
 def _is_shared(message: StoredMessage, below: int) -> bool:

@@ -395,9 +395,14 @@ class Writer:
             commit,
             failed.keys(),
             self.refused.refuse_files,
+            self._rename,
             self.refusals.in_memory(),
             self.refusals.withheld(),
         )
+
+    def _rename(self, vhost: str, renames: Mapping[int, int]) -> None:
+        self._shared.rename(vhost, renames)
+        self.refusals.rename(vhost, renames)
 
     def go_on_rescuing(self) -> None:
         """Write elsewhere what a failed sync may have lost. Raises DiskFull (call it again later) or StorageError."""

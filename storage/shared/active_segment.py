@@ -208,9 +208,14 @@ class ActiveSegment:
             self._seal(file)
 
     def roll_idle(self) -> None:
-        """At an idle moment: end it if it is mostly dead, so that it can be compacted."""
+        """At an idle moment: end it if it is mostly dead, so that it can be compacted.
+
+        Not while it has to be synced first: whoever syncs everything has a way out when that fails.
+        """
         table = self.table
         if table is None or table.file.end <= _IDLE_SIZE:
+            return
+        if table.live_count and self._unsynced.is_sync_due(table.file):
             return
         if table.live_bytes * 2 < table.file.end:
             self.roll()

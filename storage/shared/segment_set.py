@@ -80,14 +80,13 @@ class SegmentSet:
 
     # References -------------------------------------------------------------------------------
 
-    def add_refs(self, handles: Sequence[int], count: int) -> None:
-        """Refer count times more to messages that are live."""
-        for first, last in record.ranges_of(handles):
-            table = self.tables.get(first >> 32)
-            if table is None:
-                self.stray_drops += last + 1 - first
-            else:
-                self.stray_drops += table.add(first & _SLOT_MASK, last & _SLOT_MASK, count)
+    def add_range(self, first: int, last: int, count: int) -> None:
+        """Refer count times more to each handle first..last that is live."""
+        table = self.tables.get(first >> 32)
+        if table is None:
+            self.stray_drops += last + 1 - first
+        else:
+            self.stray_drops += table.add(first & _SLOT_MASK, last & _SLOT_MASK, count)
 
     def drop_range(self, first: int, last: int) -> Table | None:
         """Take one reference from each handle first..last; gives the table if it is all dead."""

@@ -28,7 +28,7 @@ from functools import partial
 
 from burrowmq.records import dataclass
 from burrowmq.storage import record
-from burrowmq.storage.errors import StorageError, StoreClosed, SyncFailed, error_text
+from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, error_text
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.shared.active_segment import ActiveSegment
@@ -91,6 +91,8 @@ class MessageStore:
         )
         self._active = ActiveSegment(filesystem, self._terms, self._segments, self._unsynced)
         self._plan: CompactionPlan | None = None
+        # Files whose successor is in place, but perhaps not durably.
+        self._victims: list[SegmentFile] = []
         self._is_closed = True  # until opened
         self._compactions = 0
         self._copied_bytes = 0
@@ -151,6 +153,8 @@ class MessageStore:
         if self._is_closed:
             return
         self.abandon_plan()
+        if self._victims:
+            self._remove_victims()
         self.roll()
         self.sync()
         self._active.seal_left()
@@ -281,7 +285,12 @@ class MessageStore:
 
     def add_refs(self, handles: Sequence[int], count: int = 1) -> None:
         """Refer count times more to messages that are live."""
-        self._segments.add_refs(handles, count)
+        for first, last in record.ranges_of(handles):
+            self.add_range(first, last, count)
+
+    def add_range(self, first: int, last: int, count: int) -> None:
+        """Refer count times more to each of the consecutive handles first..last."""
+        self._segments.add_range(first, last, count)
 
     def drop_refs(self, handles: Sequence[int]) -> None:
         """Take one reference from each handle; segments that empty are deleted."""
@@ -339,6 +348,10 @@ class MessageStore:
         is_urgent = self.compaction_debt_bytes > 2 * options.segment_size_limit
         if self._plan is not None or self._is_closed or not (is_idle or is_urgent):
             return None
+        if self._victims:
+            self._remove_victims()
+            if self._victims:
+                return None
         files = [file for file in self._segments.files.values() if not self._active.is_top(file)]
         for file in files:
             if file.live_count == 0:
@@ -357,7 +370,8 @@ class MessageStore:
         """Put the finished plan's output in the place of its victims; gives the bytes freed.
 
         Raises WriteFailed, or DiskFull of the index (nothing changed, the plan is abandoned), or
-        SyncFailed (the output is in use and the victims' files stay until the next start).
+        SyncFailed (the output is in use and the victims' files stay until the next start). Where the
+        directory finds no room for the new name, the victims' files stay until `plan` is called again.
         """
         plan = self._plan
         assert plan is not None
@@ -381,10 +395,8 @@ class MessageStore:
         self._segments.add(file)
         self._compactions += 1
         self._copied_bytes += plan.copied_bytes
-        if self.options.is_durable:
-            self._sync_directory(plan)
-        for victim in plan.victims:
-            self._active.remove(victim)
+        self._victims = plan.victims
+        self._remove_victims()
         return freed
 
     def abandon_plan(self) -> None:
@@ -399,14 +411,26 @@ class MessageStore:
             if victim.live_count == 0:
                 self._active.remove(victim)
 
-    def _sync_directory(self, plan: CompactionPlan) -> None:
-        """Make the rename durable; when that fails the victims must stay on disk."""
+    def _remove_victims(self) -> None:
+        """Remove the files that the last compaction replaced, once its own name is durable."""
+        if self.options.is_durable and not self._sync_directory():
+            return
+        victims, self._victims = self._victims, []
+        for victim in victims:
+            self._active.remove(victim)
+
+    def _sync_directory(self) -> bool:
+        """Make the rename durable; False where there is no room for it. When it fails the victims stay on disk."""
         try:
             self._filesystem.fsync_dir(self.options.directory)
         except OSError as error:
-            for victim in plan.victims:
+            if isinstance(write_error(self.options.directory, error), DiskFull):
+                return False
+            victims, self._victims = self._victims, []
+            for victim in victims:
                 self._segments.forget(victim)
             raise SyncFailed(error_text(error, self.options.directory)) from error
+        return True
 
     def stats(self) -> dict[str, int]:
         """Give the store's counters and sizes by name. Also called on the loop: the dicts may change meanwhile."""

@@ -35,6 +35,10 @@ class Unsynced:
         """Tell whether everything that was written to the file is durable."""
         return self._is_durable and file not in self._files
 
+    def is_sync_due(self, file: SegmentFile) -> bool:
+        """Tell whether a roll would sync the file."""
+        return self._is_durable and file in self._files
+
     def note(self, file: SegmentFile, slot: int) -> None:
         """Records are about to be written from this slot on."""
         self._files.setdefault(file, slot)
@@ -54,7 +58,7 @@ class Unsynced:
 
     def sync_rolled(self, file: SegmentFile) -> None:
         """Make the file that ends here durable, before its seal vouches for it. Raises SyncFailed."""
-        if self._is_durable and file in self._files:
+        if self.is_sync_due(file):
             self._sync(file)
             self._bytes = 0
 

@@ -1,7 +1,8 @@
 """The shared stores of one vhost: persistent messages in one, transient ones in the other.
 
 A message's own flag decides which of them it goes to, whatever queues it is in, so that it has one handle. The
-transient store numbers its segments from 2**30 on: so a handle tells which store it belongs to. State: the two stores.
+transient store numbers its segments from 2**30 on: so a handle tells which store it belongs to. State: the two stores,
+and the changes of references that their index had no room for.
 Called by the writer on the disk thread; `read` also on the reader thread.
 
 Invariant: the transient store's directory is wiped at every start.
@@ -9,8 +10,10 @@ Invariant: the transient store's directory is wiped at every start.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
+from burrowmq.storage import record
 from burrowmq.storage.record import Record
 from burrowmq.storage.shared.store import MessageStore
 from burrowmq.storage.types import NO_HANDLE, PERSISTENT, StoredMessage
@@ -23,7 +26,7 @@ _BEING_APPENDED = -2  # the handle of a message between `choose` and the append 
 class VhostStore:
     """Both shared stores of a vhost."""
 
-    __slots__ = ("directory", "persistent", "transient", "vhost")
+    __slots__ = ("_due", "directory", "persistent", "transient", "vhost")
 
     def __init__(
         self, vhost: str, directory: str, persistent: MessageStore, transient: MessageStore
@@ -32,6 +35,7 @@ class VhostStore:
         self.directory = directory
         self.persistent = persistent
         self.transient = transient
+        self._due: deque[tuple[int, int, int]] = deque()  # (first handle, last, references more)
 
     def choose(
         self,
@@ -75,22 +79,30 @@ class VhostStore:
         if waiting:
             store.append(waiting)
 
-    def add_refs(self, messages: Sequence[StoredMessage]) -> None:
-        """One more reference for each."""
-        for store, handles in self._split([message.handle for message in messages]):
-            store.add_refs(handles)
+    def add_refs(self, messages: Sequence[StoredMessage], count: int = 1) -> None:
+        """Refer `count` times more to each. Raises DiskFull, then see `finish_refs`."""
+        self._due += [
+            (first, last, count)
+            for first, last in record.ranges_of([message.handle for message in messages])
+        ]
+        self.finish_refs()
 
-    def drop_refs(self, handles: list[int]) -> None:
-        """One reference less for each."""
-        for store, chosen in self._split(handles):
-            store.drop_refs(chosen)
+    def drop_refs(self, handles: Sequence[int]) -> None:
+        """One reference less for each. Raises DiskFull, then see `finish_refs`."""
+        self._due += [(first, last, -1) for first, last in record.ranges_of(handles)]
+        self.finish_refs()
 
-    def _split(self, handles: list[int]) -> list[tuple[MessageStore, list[int]]]:
-        if not handles or max(handles) < _TRANSIENT_HANDLES:
-            return [(self.persistent, handles)]
-        persistent = [handle for handle in handles if handle < _TRANSIENT_HANDLES]
-        transient = [handle for handle in handles if handle >= _TRANSIENT_HANDLES]
-        return [(self.persistent, persistent), (self.transient, transient)]
+    def finish_refs(self) -> None:
+        """Do what is left of `add_refs` and `drop_refs`, where the index had no room: in their order, and each once."""
+        due = self._due
+        while due:
+            first, last, count = due[0]
+            store = self.store_of(first)
+            if count > 0:
+                store.add_range(first, last, count)
+            else:
+                store.drop_range(first, last)
+            due.popleft()
 
     def read(self, handles: Sequence[int]) -> list[Record | None]:
         """Read messages; None for each that is not there whole and right. Raises ReadFailed."""

@@ -14,7 +14,7 @@ import sqlite3
 import threading
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import accumulate
 
 from burrowmq.storage.errors import DiskFull, StorageError
@@ -218,10 +218,10 @@ class SqliteTable:
         self.live_count, self.live_bytes = found[0], int(found[1])
 
     def discard(self) -> None:
-        """Remove the rows."""
-        with self._index.changing() as run:
+        """Remove the rows; where there is no room for that they stay until the next start, which begins anew."""
+        with suppress(DiskFull), self._index.changing() as run:
             run.execute("DELETE FROM slot WHERE place = ?", (self._place,))
-            self._place = -1
+        self._place = -1
 
     def _rows(self, query: str, *values: int) -> list[tuple[int, ...]]:
         with self._index.changing() as run:

@@ -308,8 +308,9 @@ def _without_sync(step: Callable[[int], bool]) -> Callable[[int], bool]:
 class ForgetsDirectorySync(MessageStore):
     """Mutant: the victims go before the output's name is durable."""
 
-    def _sync_directory(self, plan: CompactionPlan) -> None:
+    def _sync_directory(self) -> bool:
         """Do nothing."""
+        return True
 
 
 class AppendsToOldTail(MessageStore):

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from burrowmq.storage.errors import StoreClosed
-from burrowmq.storage.loop.staged_commit import Ack, DeleteVhost
-from tests.support.disk_side import LARGE, DiskSide
+from burrowmq.storage.errors import StoreClosed, SyncFailed
+from burrowmq.storage.loop.staged_commit import Ack, Append, DeleteVhost
+from tests.support.disk_side import LARGE, DiskSide, messages
 
 
 def mostly_dead() -> DiskSide:
@@ -99,3 +99,61 @@ def test_batches_are_applied_while_a_plan_is_copied() -> None:
     assert not applied.is_alive()
     assert side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
     assert side.read() == [5, 8, 9, 10, 11]
+
+
+def test_an_idle_moment_does_not_end_a_segment_that_has_to_be_synced_first() -> None:
+    """A sync that fails there has no rescue."""
+    side = DiskSide(segment_entry_count=64)
+    side.open()
+    side.commit(Append(1, 0, list(messages(0, 30, 60_000)), None))
+    side.commit(Ack(1, 0, 27, None), sync=False)
+    side.commit(Append(1, 30, list(messages(30, 1, 60_000)), None), sync=False)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part=".seg")
+    assert side.jobs.compactor.choose(is_idle=True) is None
+    assert side.jobs.compactor.choose(is_idle=True) is None
+    side.jobs.sync(None)
+    assert side.jobs.compactor.choose(is_idle=True) is not None
+    assert side.read() == [28, 29, 30]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+def test_a_compacted_file_waits_for_room_for_its_name(number: int) -> None:
+    side = mostly_dead()
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    side.filesystem.fail("fsync_dir", number, path_part="msg_store_persistent", times=2)
+    side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    files = side.paths(".seg")
+    assert plan.victims[0].path in files, "a power cut may leave nothing else"
+    assert side.read() == [2, 5, 8, 9, 10, 11]
+    assert side.jobs.compactor.choose(is_idle=True) is None
+    assert side.paths(".seg") == files
+    side.jobs.compactor.choose(is_idle=True)
+    assert set(files) - set(side.paths(".seg")) == {plan.victims[0].path}
+    assert store.total_bytes < 7 * LARGE
+
+
+def test_a_stop_waits_for_room_for_the_name_of_a_compacted_file() -> None:
+    side = mostly_dead()
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    side.filesystem.fail("fsync_dir", errno.ENOSPC, path_part="msg_store_persistent")
+    side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    victim = plan.victims[0].path
+    side.jobs.close({1: (12, 12)})
+    assert victim not in side.paths(".seg")
+    again = DiskSide(side.filesystem.process_killed(), segment_size_limit=40_000)
+    assert (again.report.messages, again.report.clean) == (6, True)
+
+
+def test_a_directory_that_fails_ends_the_store_and_keeps_the_files_before() -> None:
+    side = mostly_dead()
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    side.filesystem.fail("fsync_dir", errno.EIO, path_part="msg_store_persistent")
+    with pytest.raises(SyncFailed):
+        side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    assert plan.victims[0].path in side.paths(".seg")

@@ -7,9 +7,10 @@ import random
 
 import pytest
 
+from burrowmq.storage.disk import invariants
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
-from burrowmq.storage.loop.staged_commit import AckMany, Append, StagedCommit
+from burrowmq.storage.loop.staged_commit import Ack, AckMany, Append, Delete, StagedCommit
 from tests.simulation.store_world import make_message
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
@@ -24,7 +25,11 @@ def unsynced(size: int, *, version: int = 2) -> tuple[DiskSide, StagedCommit]:
 
 def rescue(side: DiskSide, commit: StagedCommit | None, *endings: str) -> Rescue:
     failed = [path for ending in endings for path in side.paths(ending)]
-    return Rescue(side.context, side.writer.queues(), commit, failed, not_refused)
+    return Rescue(side.context, side.writer.queues(), commit, failed, not_refused, not_renamed)
+
+
+def not_renamed(*_: object) -> None:
+    """Nobody keeps a handle to drop it later."""
 
 
 def not_refused(queue_id: int, error: StorageError, *_: object) -> None:
@@ -257,3 +262,67 @@ def test_what_a_flush_moved_that_stopped_half_way_is_rescued_with_what_the_next_
     assert side.commit(Append(1, 20, list(messages(20, 1)), None)).refused == set()
     assert side.read() == [0, 1, 2, 3, 6, 16, 17, 18, 20]
     assert not side.observer.events["record_lost"]
+
+
+def references_of(side: DiskSide) -> list[str]:
+    queues = list(side.writer.queues().values())
+    return list(map(str, invariants.of_references(side.vhost(), queues)))
+
+
+def test_references_that_a_withheld_queue_gives_back_later_follow_a_rescue() -> None:
+    side = DiskSide(segment_entry_count=16)
+    for queue_id, name in ((1, "q"), (2, "dead"), (3, "other")):
+        side.open(queue_id, name)
+        side.append(0, 2, queue_id=queue_id)
+    dead = side.writer.queues()[2].directory
+    side.filesystem.fail("pwrite", errno.EIO, times=1 << 30, path_part=dead)
+    moving = StagedCommit(
+        90,
+        [Append(2, 2, list(messages(20, 1)), None), Ack(1, 0, 0, None)],
+        touched={1, 2},
+        sync=True,
+        is_moving=True,
+        moves={(("/", "q"), ("/", "dead"))},
+    )
+    side.jobs.apply(moving, side.no_room)
+    assert side.writer.refusals.withheld() == {1}
+    shared = list(messages(50, 1, LARGE))
+    side.commit(Append(1, 2, shared, None), Append(3, 2, shared, None), sync=False)
+    side.commit(Ack(1, 2, 2, shared), sync=False)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part=".seg")
+    side.commit(Append(3, 3, list(messages(60, 1)), None))
+    side.filesystem.heal()
+    side.jobs.idle()
+    assert references_of(side) == []
+
+
+def test_references_that_a_deletion_is_about_to_drop_follow_a_rescue() -> None:
+    """The segment is full in the commit that deletes a queue, and its sync fails before anything is dropped."""
+    side = DiskSide(segment_size_limit=3 * LARGE)
+    for queue_id in (1, 2):
+        side.open(queue_id, str(queue_id))
+    shared = list(messages(0, 3, LARGE))
+    side.commit(Append(1, 0, shared, None), Append(2, 0, shared, None), sync=False)
+    side.filesystem.fail("fdatasync", errno.EIO, path_part=".seg")
+    side.commit(Delete(2), Append(1, 3, list(messages(3, 2, LARGE)), None))
+    assert side.writer.counters.rescues == 1
+    assert references_of(side) == []
+    assert side.read(1) == [0, 1, 2, 3, 4]
+
+
+def test_two_objects_of_one_message_both_follow_a_rescue() -> None:
+    """Two queues read it from the disk, and both have it dead-lettered in the commit whose sync fails."""
+    side = DiskSide()
+    for queue_id in (1, 2, 3):
+        side.open(queue_id, str(queue_id))
+    shared = list(messages(0, 1, LARGE))
+    side.commit(Append(1, 0, shared, None), Append(2, 0, shared, None), sync=False)
+    copies = list(messages(0, 1, LARGE)) + list(messages(0, 1, LARGE))
+    for copy in copies:
+        copy.handle = shared[0].handle
+    side.filesystem.fail("fdatasync", errno.EIO, path_part=".seg")
+    side.commit(Append(3, 0, copies, None))
+    assert len({copy.handle for copy in copies} - {shared[0].handle}) == 1
+    assert references_of(side) == []
+    again = DiskSide(side.filesystem.process_killed())
+    assert (again.report.messages, again.observer.events["record_lost"]) == (4, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,7 +11,8 @@ from burrowmq.storage.directory import context, terms
 from burrowmq.storage.directory.terms import read_recorded
 from burrowmq.storage.disk.shared_work import SharedWork
 from burrowmq.storage.errors import DiskFull
-from burrowmq.storage.types import PERSISTENT
+from burrowmq.storage.loop.staged_commit import AckMany, Append
+from burrowmq.storage.types import PERSISTENT, StoredMessage
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 from tests.support.stored_message import FakeMessage
 
@@ -103,3 +105,37 @@ def test_what_a_deleted_vhost_had_to_do_does_not_reach_the_one_made_again() -> N
     shared.forget("/")
     shared.forget("unknown")
     assert shared.vhosts() == []
+
+
+@pytest.mark.parametrize("change", ["add", "drop"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_changes_of_references_that_the_index_has_no_room_for_are_finished_and_done_once(
+    monkeypatch: pytest.MonkeyPatch, change: str, at: int
+) -> None:
+    side = DiskSide()
+    for queue_id in (1, 2):
+        side.open(queue_id, str(queue_id))
+    made = messages(0, 4, LARGE)
+    side.commit(Append(1, 0, made, None), Append(2, 0, [made[0], made[2]], None))
+    table = type(next(iter(side.vhost().persistent._segments.tables.values())))
+    whole, countdown = getattr(table, change), [at]
+
+    def changed(self: object, *values: int) -> object:
+        if countdown[0] == 0:
+            countdown[0] -= 1
+            raise DiskFull("index.db: database or disk is full")
+        countdown[0] -= 1
+        return whole(self, *values)
+
+    monkeypatch.setattr(table, change, changed)
+    if change == "add":
+        side.commit(Append(2, 2, [made[1], made[3]], None))
+        assert references_of(side, made) == [2, 2, 2, 2]
+    else:
+        side.commit(AckMany(1, [0, 2]))
+        assert references_of(side, made) == [1, 1, 1, 1]
+    assert len(side.waits) == 1
+
+
+def references_of(side: DiskSide, made: Sequence[StoredMessage]) -> list[int]:
+    return [side.vhost().persistent.refs_of(message.handle) for message in made]

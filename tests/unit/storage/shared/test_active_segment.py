@@ -190,6 +190,7 @@ def test_a_seal_that_cannot_be_written_is_done_without() -> None:
 def test_an_idle_moment_ends_a_segment_that_is_large_and_mostly_dead() -> None:
     setup = Setup(16 << 20)
     (first, *rest) = setup.append(20, 100_000)
+    setup.unsynced.sync()
     setup.active.roll_idle()
     assert setup.active.table is not None, "all of it is live"
     setup.segments.drop_range(rest[0], rest[-1])
