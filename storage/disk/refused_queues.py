@@ -91,18 +91,13 @@ class RefusedQueues:
         ids: dict[tuple[str, str], set[int]] = {}
         for queue_id, queue in self._queues.items():
             ids.setdefault(queue.names[:2], set()).add(queue_id)
-        owing = {name: its & self.commit.refused for name, its in ids.items()}
-        for _ in (
-            self.commit.moves
-        ):  # what goes on at once, for a limit of none, is in no queue on its way
-            for source, target in self.commit.moves:
-                owing[source] = owing.get(source, set()) | owing.get(target, set())
-        for source, target in self.commit.moves:
-            owed = owing.get(target, set())
-            for queue_id in ids.get(source, ()) if owed else ():
-                self.refusals.withhold(queue_id, self._queues[queue_id], owed)
-                error = WriteFailed(f"its dead letters for queue '{target[1]}' are not on disk")
-                self.troubles.note(queue_id, ACKING, error)
+        for source, targets in self.commit.moves_on().items():
+            owed = {target: ids.get(target, set()) & self.commit.refused for target in targets}
+            for target, its in owed.items():
+                for queue_id in ids.get(source, ()) if its else ():
+                    self.refusals.withhold(queue_id, self._queues[queue_id], its)
+                    error = WriteFailed(f"its dead letters for queue '{target[1]}' are not on disk")
+                    self.troubles.note(queue_id, ACKING, error)
 
     def last_copies_in(self, commit: StagedCommit) -> str:
         """Which queue that a commit deletes has the last durable copies of dead letters; empty when none has."""

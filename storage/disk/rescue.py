@@ -230,8 +230,9 @@ class Rescue:
         """Give up the shared stores' files that hold un-synced messages, and the queues' own files in `failed`.
 
         `refuse` (queue id, error, its failed files, its messages in memory) is told which queue cannot be rescued,
-        `rename` which handles others have that keep some to drop them later; `owed` are runs of refused queues that are in memory, too. What is written anew has no acks left out, so that
-        the queues in `withheld` cannot be rescued either.
+        `rename` which handles others have that keep some to drop them later; `owed` are runs of refused queues that are
+        in memory, too. What is written anew has no acks left out, so that the queues in `withheld` cannot be rescued
+        either.
         """
         self._failed = set(failed)
         self._observer = context.observer

@@ -31,9 +31,9 @@ class OwedCopies:
         """The disk has refused what a commit has for these open queues."""
         for log in logs:
             self._owed[log.queue_id] = (log.names[:2], commit.epoch)
-        targets = self._targets()
-        for source, target in commit.moves:
-            if target in targets:
+        owed = self._targets()
+        for source, targets in commit.moves_on().items() if owed else ():
+            for target in targets & owed:
                 self._sources.setdefault(target, set()).add(source)
 
     def written(self, queue_id: int, epoch: int) -> None:
@@ -43,9 +43,15 @@ class OwedCopies:
 
     def forget(self, queue_id: int) -> None:
         """A queue is owed nothing any more, or is deleted."""
-        if self._owed.pop(queue_id, None) is not None:
-            targets = self._targets()
-            self._sources = {name: its for name, its in self._sources.items() if name in targets}
+        name, _ = self._owed.pop(queue_id, (None, 0))
+        if name is None:
+            return
+        through = self._sources.get(name, set())
+        for sources in self._sources.values():
+            if name in sources:  # what went on from it before it had it at all
+                sources.update(through)
+        targets = self._targets()
+        self._sources = {name: its for name, its in self._sources.items() if name in targets}
 
     def target_of(self, source: _Name, commits: Iterable[StagedCommit | None]) -> str:
         """Name another queue that is owed copies of this one's dead letters; empty when none is.
@@ -57,10 +63,10 @@ class OwedCopies:
         for target, sources in self._sources.items():
             if source in sources and target != source:
                 return target[1]
-        targets = self._targets()
+        owed = self._targets() - {source}
         for commit in commits:
-            for one, target in commit.moves if commit is not None else ():
-                if one == source != target and target in targets:
+            if commit is not None and commit.moves:
+                for target in commit.moves_on().get(source, set()) & owed:
                     return target[1]
         return ""
 

@@ -113,6 +113,22 @@ class StagedCommit:
         """Tell whether there is nothing to write and nobody waits for it."""
         return not (self.commands or self.definitions or self.sync or self.backup)
 
+    def moves_on(self) -> dict[tuple[str, str], set[tuple[str, str]]]:
+        """Give the queues that messages of each source may be in by now.
+
+        What goes on at once, from a queue with a limit of none, is in no queue on its way. The cost is squared.
+        """
+        found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        for source, target in self.moves:
+            found.setdefault(source, set()).add(target)
+        for targets in found.values():
+            left = list(targets)
+            while left:
+                further = found.get(left.pop(), set()) - targets
+                targets.update(further)
+                left += further
+        return found
+
 
 @dataclass(slots=True)
 class ReadRequest:

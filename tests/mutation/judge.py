@@ -258,7 +258,7 @@ def own_tests(path: str) -> tuple[str, ...]:
     place = ROOT / "tests" / "unit" / Path(path).parent
     stem = Path(path).stem.lstrip("_")
     found = [*place.glob(f"test_{stem}.py"), *place.glob(f"test_{stem}_*.py")]
-    for test in sorted(place.rglob("test_*.py")):
+    for test in sorted((ROOT / "tests" / "unit").rglob("test_*.py")):
         head = test.read_text(encoding="utf-8")[:600]
         if test not in found and "Covers:" in head and path in head:
             found.append(test)

@@ -1,4 +1,7 @@
-"""Compaction in three steps: chosen, copied, put in place; and what comes between them."""
+"""Compaction in three steps: chosen, copied, put in place; and what comes between them.
+
+Covers: storage/disk/compactor.py, storage/shared/store.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a commit does to the shared stores: one copy for all queues, references added before and dropped after."""
+"""What a commit does to the shared stores: one copy for all queues, references added before and dropped after.
+
+Covers: storage/disk/shared_work.py, storage/shared/vhost_store.py
+"""
 
 from __future__ import annotations
 

@@ -53,3 +53,20 @@ def test_a_queue_that_owes_them_to_itself_goes_with_both() -> None:
     owed = OwedCopies()
     owed.refused(commit(2, (DEAD, DEAD), (A, DEAD)), [log(7, "dead")])
     assert (owed.target_of(DEAD, [commit(3, (DEAD, DEAD))]), owed.target_of(A, [])) == ("", "dead")
+
+
+def test_what_goes_on_at_once_is_owed_by_where_it_came_from_first() -> None:
+    owed = OwedCopies()
+    owed.refused(commit(2, (A, B), (B, DEAD)), [log(7, "dead")])
+    assert (owed.target_of(A, []), owed.target_of(B, [])) == ("dead", "dead")
+    assert owed.target_of(("/", "c"), [commit(3, (("/", "c"), A), (A, DEAD))]) == "dead"
+
+
+def test_what_went_on_before_its_first_target_had_it_is_still_owed_when_that_has_it() -> None:
+    owed = OwedCopies()
+    owed.refused(commit(2, (A, B)), [log(5, "b")])
+    owed.refused(commit(3, (B, DEAD)), [log(7, "dead")])
+    owed.written(5, 3)
+    assert owed.target_of(A, []) == "dead"
+    owed.written(7, 3)
+    assert owed.target_of(A, []) == ""

@@ -41,3 +41,14 @@ def test_no_two_share_their_lists() -> None:
 
 def test_a_read_wants_everything_unless_it_says_otherwise() -> None:
     assert ReadRequest(1, 0, 10, 5, 100, lambda *_: None).wanted == ALL
+
+
+def test_what_moves_to_a_queue_may_have_moved_on_from_it_in_the_same_commit() -> None:
+    a, b, c, d = (("/", name) for name in "abcd")
+    assert StagedCommit(1, moves={(a, b), (b, c), (c, a), (d, d)}).moves_on() == {
+        a: {a, b, c},
+        b: {a, b, c},
+        c: {a, b, c},
+        d: {d},
+    }
+    assert StagedCommit(1).moves_on() == {}
