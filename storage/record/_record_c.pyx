@@ -177,7 +177,7 @@ cdef enum:
     SMALL = 16384
     # Of messages, and bytes: more are packed column by column.
     STORED = 128
-    STORED_BYTES = 65536
+    STORED_BYTES = 98304
     LOG_RECORD = 20
     PRESENT = 1
     IN_STORE = 2
@@ -576,6 +576,8 @@ def pack_stored(messages, expiries, uint32_t first_slot, uint32_t segment_no, ui
     cdef Piece piece
     if count > STORED:
         return None
+    if count > 1 and count * len(messages[0].raw) >= STORED_BYTES:
+        return None  # as the others are as long, mostly
     for message in messages:
         raw = message.raw
         address = message.address

@@ -28,8 +28,9 @@ LARGE_RECORD = 4_000_000
 # In a record's flags, and in no message's: what lies before it in its file was durable when it was written.
 FOLLOWS_SYNC = 1 << 31
 ENTRY_SIZE = 32
-# Of a run that `pack_stored` takes: fewer bytes than these, at most so many messages.
-STORED_BYTES = 65_536
+# Of a run that `pack_stored` takes: fewer bytes than these, at most so many messages. What one read of a socket brings
+# is not more, with what its records have besides.
+STORED_BYTES = 98_304
 STORED_COUNT = 128
 
 _HEAD = struct.Struct("<HBBIIII")
@@ -238,8 +239,11 @@ def pack_stored(
 
     `location` is where the first record will lie. None where the run is long, or one of it is in the shared store.
     """
-    if len(messages) > STORED_COUNT:
+    count = len(messages)
+    if count > STORED_COUNT:
         return None
+    if count > 1 and count * len(messages[0].raw) >= STORED_BYTES:
+        return None  # as the others are as long, mostly
     size = 0
     for message in messages:
         size += HEADER_SIZE + META_FIXED + len(message.address) + len(message.raw)
@@ -248,7 +252,6 @@ def pack_stored(
     blob, sizes = pack_records(messages, first_slot, segment_no, seed, 0, 0)
     offsets = array("Q", accumulate(sizes, initial=location))
     offsets.pop()
-    count = len(messages)
     flags = bytes(1 if message.flags & PERSISTENT else 0 for message in messages)
     columns = (
         b"\1" * count,

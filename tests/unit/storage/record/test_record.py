@@ -343,8 +343,9 @@ def test_a_long_run_and_one_of_the_shared_store_are_not_packed_at_once(packer: M
 
     assert packed([FakeMessage(b"k", b"x", 1)] * 128) is not None
     assert packed([FakeMessage(b"k", b"x", 1)] * 129) is None
-    assert packed([FakeMessage(b"k", b"x" * 65_000, 65_000)]) is not None
-    assert packed([FakeMessage(b"k", b"x" * 33_000, 33_000)] * 2) is None
+    assert packed([FakeMessage(b"k", b"x" * 98_000, 98_000)]) is not None
+    assert packed([FakeMessage(b"k", b"x" * 50_000, 50_000)] * 2) is None
+    assert packed([FakeMessage(b"k", b"x" * size, size) for size in (1, 50_000, 50_000)]) is None
     assert packed([FakeMessage(b"k", b"x", 1), FakeMessage(b"k", b"x", 1, handle=0)]) is None
     with pytest.raises((TypeError, AttributeError)):
         packed([FakeMessage(None, b"x", 1)])  # type: ignore[arg-type]
