@@ -214,6 +214,10 @@ class Engine:
         commit.is_moving = True
         commit.moves.add(((vhost, source), (vhost, target)))
 
+    def note_passed_on(self, vhost: str, source: str, target: str) -> None:
+        """What was published to one queue is in the current commit for another alone: where that is refused, so is this."""
+        self._collecting.passed_on.add(((vhost, source), (vhost, target)))
+
     def owed_copies(self, vhost: str, name: str) -> str:
         """Name a queue that the disk refuses copies of this one's dead letters; empty when there is none.
 
@@ -310,6 +314,9 @@ class Engine:
             logs = [self._logs[queue_id] for queue_id in refused if queue_id in self._logs]
             self._owed.refused(commit, logs)
             names = frozenset(log.names for log in logs)
+            names |= {
+                QueueNames(*name) for name in commit.passing_on_to({log.names[:2] for log in logs})
+            }
             self.on_refused(commit.epoch, names, frozenset(commit.unwritten_acks))
         self.on_committed(commit.epoch)
         if self._is_due:

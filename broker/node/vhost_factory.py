@@ -103,6 +103,7 @@ class VhostFactory:
                 self._observer,
                 self._config.frame_max,
                 self._engine.order_acks,
+                self._engine.note_passed_on,
             ),
             republish_surely=SureLetters(
                 vhost,

@@ -10,7 +10,8 @@ and a bug, met on the way or in a target. A bug must cost neither the messages b
 the connection or timer whose turn it happened to be. A message is counted after it was tried, never before.
 
 `on_stored` is told when a copy has to reach the disk (virtual host, from which queue, to which): before the original's
-acknowledgement does.
+acknowledgement does. `on_passed_on` is told the same of what died when it arrived: there is no original, so that whoever
+published it waits for the copy.
 
 State owned: dead letters that wait while others are being published. A target that is full, or whose time to live is 0,
 gives up messages itself. These wait for the ones on their way instead of being published from inside them, so that a
@@ -52,8 +53,10 @@ class Republisher:
         observer: Observer,
         frame_max: int = 0,
         on_stored: Callable[[str, str, str], None] = lambda *_: None,
+        on_passed_on: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
-        self._on_stored = on_stored
+        self._when_stored = on_stored
+        self._when_passed_on = on_passed_on
         # No table is longer, whatever frames may be.
         self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
         self._vhost = vhost
@@ -170,11 +173,11 @@ class Republisher:
             outcome = queue.take(dead, flags, body_bytes(dead))
             # What a queue elsewhere keeps is no part of any commit here.
             if outcome.is_pending if isinstance(outcome, Rejected) else outcome == PENDING:
-                self._on_stored(self._vhost.name, death.queue, queue.name)
+                self._on_stored(death, queue.name)
         except Exception as error:  # noqa: BLE001 - one queue must not cost the others
             taken = _taken_since(queue, before)
             if taken:
-                self._on_stored(self._vhost.name, death.queue, queue.name)
+                self._on_stored(death, queue.name)
             if taken is None or len(dead) - taken < 2:
                 self._bug_found(death, error)
                 return range(taken or 0, len(dead))
@@ -184,6 +187,11 @@ class Republisher:
                 place for place in range(taken, len(dead)) if self._put(queue, [dead[place]], death)
             ]
         return ()
+
+    def _on_stored(self, death: Death, target: str) -> None:
+        self._when_stored(self._vhost.name, death.queue, target)
+        if death.is_new:
+            self._when_passed_on(self._vhost.name, death.queue, target)
 
     def _impossible(self, death: Death, error: FrameError) -> None:
         self._observer.dead_letter_impossible(self._vhost.name, death.queue, str(error))

@@ -12,7 +12,7 @@ from typing import Any
 
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.management.answers.reply import bad_request, not_found
-from burrowmq.management.commands.commit import durable, staged, taken
+from burrowmq.management.commands.commit import refused, staged, taken
 from burrowmq.protocol.codec import load_message, split_address
 from burrowmq.protocol.properties import decode
 from burrowmq.storage.errors import StorageError
@@ -41,7 +41,10 @@ async def restore(node: RunningNode, name: str) -> None:
     staged(node)
     if not await taken(outcome):
         raise bad_request(f"queue '{about.queue}' refuses it: is it full?")
-    await durable(node)
+    if (about.vhost, about.queue) in await refused(node):
+        raise bad_request(
+            f"the disk refuses queue '{about.queue}' what it is given: it stays here, too"
+        )
     await remove(node, name)
 
 

@@ -75,6 +75,7 @@ class Cut:
     items: list[_Item]
     limits: dict[str, int]
     identity: bytes
+    rescues: int = 0  # of the store, before it: another one changes entries in place
 
 
 def take_cut(context: StoreContext, queues: Iterable[QueueDisk], job: BackupJob) -> Cut:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.backup import Cut, Pause, make_backup, take_cut
@@ -40,7 +41,10 @@ class Backups:
         began = time.monotonic()
         try:
             with self._lock:
-                return take_cut(self._context, self._durable_queues(), job)
+                rescues = self._counters.rescues
+                return replace(
+                    take_cut(self._context, self._durable_queues(), job), rescues=rescues
+                )
         except StorageError as error:
             job.fail(str(error))
             return None
@@ -49,14 +53,19 @@ class Backups:
 
     def build(self, cut: Cut, job: BackupJob, pause: Pause) -> None:
         """Build the backup of a cut; the job says how that went."""
-        rescues = self._counters.rescues
+
+        def pause_if_whole(wait_s: float) -> bool:
+            is_closing = pause(wait_s)
+            if self._counters.rescues != cut.rescues:
+                raise StorageError(
+                    "a sync failed meanwhile and entries were changed in place: make it again"
+                )
+            return is_closing
+
         try:
-            make_backup(self._context.filesystem, cut, job, pause)
+            make_backup(self._context.filesystem, cut, job, pause_if_whole)
         except Exception as error:  # noqa: BLE001 - the thread's last line
             is_known = isinstance(error, StorageError)
             job.fail(str(error) if is_known else "".join(traceback.format_exception(error)))
-            return
-        if self._counters.rescues != rescues:
-            job.fail("a sync failed meanwhile and entries were changed in place: make it again")
             return
         job.finish()

@@ -38,7 +38,10 @@ class Compactor:
                 for store in (vhost.persistent, vhost.transient):
                     if is_idle:
                         store.release_idle()
-                    plan = store.plan(is_idle=is_idle)
+                    try:
+                        plan = store.plan(is_idle=is_idle)
+                    except DiskFull:  # its index has no room, or no descriptor: later
+                        continue
                     if plan is not None:
                         return store, plan
         return None

@@ -418,6 +418,8 @@ class DiskJobs:
         with self._lock, as_storage_errors():
             try:
                 self._conversion.put_in_place()
+            except DiskFull:
+                return False
             except DirectoryFailed as error:
                 self._writer.refused.refuse_directories(_directories(prepared), str(error))
         return bool(prepared)

@@ -15,6 +15,7 @@ from typing import Final
 
 from burrowmq.records import dataclass
 from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.shared.vhost_store import forget_handles
 from burrowmq.storage.types import StoredMessage
 
 _RAW = attrgetter("raw")
@@ -41,6 +42,12 @@ class SharedWork:
     def vhosts(self) -> list[str]:
         """The vhosts that have work."""
         return list(self._work)
+
+    def begin(self) -> None:
+        """Nothing is chosen yet: where that found no room (the index, a descriptor) it is done from the start again."""
+        for work in self._work.values():
+            forget_handles(work.fresh)
+            work.fresh, work.repeated = [], []
 
     def share(self, vhost: str, messages: Sequence[StoredMessage]) -> None:
         """Choose the messages of a run that go to the shared store: those with a large body, or large properties."""

@@ -216,6 +216,7 @@ class Writer:
 
     def _plan(self, left: LeftToWrite, acks_of: AbstractSet[int], is_moving: bool) -> None:
         """Now that the queues exist, add the steps that write their messages and acks."""
+        self._shared.begin()
         puts: list[QueueRun] = []
         acks: list[Callable[[], None]] = []
         flushed: set[int] = set()

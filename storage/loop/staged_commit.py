@@ -8,8 +8,10 @@ into a command.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
+from typing import TypeAlias
 
 from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.names import QueueNames
@@ -76,6 +78,8 @@ class DropUnclaimed(NamedTuple):
     queue_id: int
 
 
+VhostQueue: TypeAlias = tuple[str, str]
+"""A virtual host, and the name of a queue there."""
 Command = Open | SetVersion | Append | Ack | AckMany | Delete | DeleteVhost | DropUnclaimed
 
 
@@ -88,6 +92,7 @@ class StagedCommit:
     `backup`: the cut of this backup is taken when the commit is applied. `acks_of`: the acks of these queues,
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
     which have to be durable first: `moves` says from which queue (vhost, name) to which.
+    `passed_on`: the same of messages that the first of the two queues never had, which are for the second alone to keep.
     `awaited`: how many messages' confirms wait for it.
 
     Filled in by the disk side: `refused`, the queues that the disk refuses what the commit has for them;
@@ -104,7 +109,8 @@ class StagedCommit:
     backup: BackupJob | None = None
     acks_of: set[int] = field(default_factory=set)
     is_moving: bool = False
-    moves: set[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=set)
+    moves: set[tuple[VhostQueue, VhostQueue]] = field(default_factory=set)
+    passed_on: set[tuple[VhostQueue, VhostQueue]] = field(default_factory=set)
     refused: set[int] = field(default_factory=set)
     unwritten_acks: set[int] = field(default_factory=set)
     awaited: int = 0
@@ -113,21 +119,29 @@ class StagedCommit:
         """Tell whether there is nothing to write and nobody waits for it."""
         return not (self.commands or self.definitions or self.sync or self.backup)
 
-    def moves_on(self) -> dict[tuple[str, str], set[tuple[str, str]]]:
+    def moves_on(self) -> dict[VhostQueue, set[VhostQueue]]:
         """Give the queues that messages of each source may be in by now.
 
         What goes on at once, from a queue with a limit of none, is in no queue on its way. The cost is squared.
         """
-        found: dict[tuple[str, str], set[tuple[str, str]]] = {}
-        for source, target in self.moves:
-            found.setdefault(source, set()).add(target)
-        for targets in found.values():
-            left = list(targets)
-            while left:
-                further = found.get(left.pop(), set()) - targets
-                targets.update(further)
-                left += further
-        return found
+        return _onward(self.moves)
+
+    def passing_on_to(self, queues: AbstractSet[VhostQueue]) -> set[VhostQueue]:
+        """Give the queues of which others, some of these among them, have alone what was published to them."""
+        return {source for source, targets in _onward(self.passed_on).items() if targets & queues}
+
+
+def _onward(steps: Iterable[tuple[VhostQueue, VhostQueue]]) -> dict[VhostQueue, set[VhostQueue]]:
+    found: dict[VhostQueue, set[VhostQueue]] = {}
+    for source, target in steps:
+        found.setdefault(source, set()).add(target)
+    for targets in found.values():
+        left = list(targets)
+        while left:
+            further = found.get(left.pop(), set()) - targets
+            targets.update(further)
+            left += further
+    return found
 
 
 @dataclass(slots=True)

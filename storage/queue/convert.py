@@ -19,7 +19,7 @@ from functools import partial
 
 from burrowmq.records import dataclass
 from burrowmq.storage.errors import DirectoryFailed, ReadFailed, WriteFailed, error_text
-from burrowmq.storage.files.cache import new_file_error, write_error
+from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.queue.bodies import KeptBodies
 from burrowmq.storage.queue.entries import InMemory
@@ -102,14 +102,26 @@ def sync(filesystem: FileSystem, prepared: Sequence[Prepared]) -> None:
 def put_in_place(
     filesystem: FileSystem, prepared: Sequence[Prepared], observer: StoreObserver
 ) -> None:
-    """Let the new files count and the old ones go. Raises DirectoryFailed: then nobody knows which count."""
-    for one in prepared:
+    """Let the new files count and the old ones go. Raises DirectoryFailed: then nobody knows which count.
+
+    DiskFull where there is no room for a new name: that segment and those behind it are given up.
+    """
+    full: WriteFailed | None = None
+    for at, one in enumerate(prepared):
         for file in one.files:
             file.close()
         try:
             filesystem.rename(aside_of(one.path), one.path)
         except OSError as error:
-            raise DirectoryFailed(error_text(error, one.path), one.target.directory.path) from error
+            if error.errno not in NO_ROOM:
+                raise DirectoryFailed(
+                    error_text(error, one.path), one.target.directory.path
+                ) from error
+            full = write_error(one.path, error)
+            for left in prepared[at:]:
+                abandon(left)
+            prepared = prepared[:at]
+            break
         one.target.directory.cache.forget(one.path)
     places = [one.target.directory for one in prepared]
     failed = filesystem.sync_all((), sorted({place.path for place in places if place.is_durable}))
@@ -121,6 +133,8 @@ def put_in_place(
         base = one.segment.number * directory.entry_count
         for slot in slots_of(one.lost):
             observer.record_lost(directory.path, base + slot, "bad index entry")
+    if full is not None:
+        raise full
 
 
 def _switch(one: Prepared) -> None:

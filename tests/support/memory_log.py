@@ -166,6 +166,9 @@ class MemoryEngine:
         """Remember whose."""
         self.acks_required.append(set(queue_ids))
 
+    def note_passed_on(self, *_: str) -> None:
+        """What died when it arrived went on to another queue: nothing is refused here."""
+
     def order_acks(self, *_: str) -> None:
         """Count the moves."""
         self.moves += 1

@@ -58,6 +58,8 @@ class Death:
     routing_key: bytes | None
     """The queue's own key for its dead letters; None when each keeps those that it has."""
     time_s: int
+    is_new: bool = False
+    """They never were in the queue: nothing of them is on disk but what becomes of their copies."""
 
 
 class DeadLetters:
@@ -105,16 +107,19 @@ class DeadLetters:
         """Whether what dies is dropped, so that nobody has to read it."""
         return self.exchange is None
 
-    def send(self, reason: str, messages: Sequence[Message]) -> None:
-        """Send copies to the dead-letter exchange if one is set; the caller removes the originals."""
+    def send(self, reason: str, messages: Sequence[Message], *, is_new: bool = False) -> None:
+        """Send copies to the dead-letter exchange if one is set; the caller removes the originals.
+
+        `is_new`: there are none, they died when they arrived.
+        """
         if self._is_ended:
             return
         if self.exchange is None:
             self.drop(reason, len(messages))
             return
-        self._republish(self.death(reason), messages)
+        self._republish(self.death(reason, is_new=is_new), messages)
 
-    def death(self, reason: str) -> Death:
+    def death(self, reason: str, *, is_new: bool = False) -> Death:
         """What happens now to whoever dies for this reason, where an exchange is set."""
         assert self.exchange is not None, "the caller has looked"
         return Death(
@@ -123,6 +128,7 @@ class DeadLetters:
             exchange=self.exchange.encode("utf-8", "surrogateescape"),
             routing_key=self._routing_key,
             time_s=self._clock.wall_ms() // 1000,
+            is_new=is_new,
         )
 
     def drop(self, reason: str, count: int) -> None:

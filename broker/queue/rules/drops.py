@@ -89,7 +89,7 @@ class Drops:
 
     def send(self, messages: list[Message]) -> None:
         """Messages that were never in the queue, while nothing waits."""
-        self._dead_letters.send("maxlen", messages)
+        self._dead_letters.send("maxlen", messages, is_new=True)
 
     def bury(self, backlog: Backlog, run: DeliveryRun) -> None:
         """A run that was taken from the head of a level."""

@@ -111,7 +111,7 @@ class Expiry:
             return False
         if not ready_count and self._consumers.ready(1):
             return False
-        self._dead_letters.send("expired", [message])
+        self._dead_letters.send("expired", [message], is_new=True)
         return True
 
     # -- at the head --------------------------------------------------------------------------------------------

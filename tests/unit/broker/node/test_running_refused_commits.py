@@ -227,3 +227,47 @@ def test_messages_of_one_run_that_go_different_ways_are_answered_each_for_itself
     keys = ("good.1", "bad.1", "bad.2", "good.2")
     assert publish(client, *keys, exchange="amq.topic") == ["Basic.Ack", "Basic.Nack", "Basic.Ack"]
     assert (state(bench, "bad")[1], state(bench, "good")[1]) == (2, 2)
+
+
+DYING = [{"x-max-length": 0}, {"x-max-length-bytes": 2}, {"x-message-ttl": 0}, {"x-max-length": 1}]
+
+
+def declare_dying(node: NodeBench, arguments: dict[str, object]) -> Client:
+    """What dies in queue source goes to queue bad."""
+    client = declare(node)
+    to_bad = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "bad", **arguments}
+    client.call(1, spec.Queue.Declare(queue="source", durable=True, arguments=to_bad))
+    return client
+
+
+def live_on_disk(node: NodeBench) -> int:
+    writer = node.node.engine._writer
+    assert writer is not None
+    return sum(one.live for queue in writer.queues().values() for one in queue.index)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("arguments", DYING)
+def test_what_dies_on_arrival_is_not_confirmed_while_the_disk_refuses_its_copy(
+    bench: NodeBench, arguments: dict[str, object], is_known: bool
+) -> None:
+    client = declare_dying(bench, arguments)
+    client.call(1, spec.Confirm.Select())
+    refuse(bench)
+    if is_known:
+        assert publish(client, "bad") == ["Basic.Nack"]
+    heard = publish(client, "source", "source")
+    assert queue_of(bench, "bad").ready_count >= 1
+    assert live_on_disk(bench) == 2 or "Basic.Nack" in heard
+
+
+def test_a_transaction_fails_when_the_only_copies_of_what_it_publishes_are_refused(
+    bench: NodeBench,
+) -> None:
+    client = declare_dying(bench, {"x-max-length": 0})
+    client.call(1, spec.Tx.Select())
+    refuse(bench)
+    publish(client, "source")
+    names = [method.NAME for _, method in client.call(1, spec.Tx.Commit())]
+    assert live_on_disk(bench) == 0
+    assert names == ["Channel.Close"]

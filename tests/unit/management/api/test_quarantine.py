@@ -5,6 +5,8 @@ Covers: management/commands/quarantine.py
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from burrowmq.management.commands.quarantine import is_whole
@@ -91,3 +93,23 @@ def test_what_goes_to_a_queue_elsewhere_is_kept_until_that_has_it(
     elsewhere.is_full = False
     assert served.api("POST", f"{PATH}/{name}/restore").status == 204
     assert served.get(PATH) == []
+
+
+def test_a_restored_message_stays_in_quarantine_until_its_queue_has_it_durably(
+    served_files: Served,
+) -> None:
+    served, ours = served_files, QueueNames("/", "t", 0).directory
+    disk = served.bench.disk
+    served.bench.queue("t", arguments={"x-queue-mode": "lazy"}, durable=True)
+    publish(served.bench.clients[0], "t", 3, size=1000, is_persistent=True)
+    (path,) = [each for each in disk.paths() if ours in each and each.endswith(".qs")]
+    disk.damage(path, disk.file_size(path) - 10, b"?")
+    get = {"count": 3, "ackmode": "ack_requeue_true", "encoding": "auto"}
+    served.api("POST", "/api/queues/%2F/t/get", get)
+    served.bench.perform(served.node.engine.idle)
+    (row,) = served.get(PATH)
+    disk.fail("pwrite", errno.EIO, path_part=ours, times=1 << 20)
+    answer = served.api("POST", f"{PATH}/{row['name']}/restore")
+    assert served.get("/api/queues/%2F/t")["state"] == "blocked"
+    assert [each["name"] for each in served.get(PATH)] == [row["name"]]
+    assert answer.status != 204

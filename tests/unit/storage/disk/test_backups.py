@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 
+from burrowmq.offline.restore import prepare, restore
+from burrowmq.storage.loop.staged_commit import Append
 from burrowmq.storage.types import BackupJob
-from tests.support.disk_side import DiskSide
+from tests.support.disk_side import LARGE, DiskSide, messages
 
 
 def side_with_messages() -> DiskSide:
@@ -72,3 +74,42 @@ def test_a_sync_that_failed_meanwhile_spoils_the_backup() -> None:
     side.jobs.backups.build(cut, job, sync_fails)
     assert job.state == "failed"
     assert "a sync failed meanwhile" in job.reason
+
+
+def test_a_rescue_between_cut_and_copying_spoils_a_backup() -> None:
+    side, job = DiskSide(), BackupJob("/backup")
+    side.open()
+    side.append(0, 10, LARGE)
+    side.commit(Append(1, 10, list(messages(10, 5, LARGE)), None), sync=False)
+    cut = side.jobs.backups.cut(job)
+    assert cut is not None
+    side.filesystem.fail("fdatasync", errno.EIO)
+    side.append(15, 1, LARGE)  # makes the five durable, too, elsewhere
+    side.jobs.backups.build(cut, job, lambda _: False)
+    if job.state == "failed":
+        return
+    disk = side.filesystem.process_killed()
+    manifest = prepare(disk, "/backup", "/other")
+    disk.rmtree("/data")
+    restore(disk, "/backup", "/data", manifest, lambda _: None)
+    again = DiskSide(disk)
+    again.take_up()
+    assert again.read() == list(range(15))
+
+
+def test_a_spoiled_backup_is_marked_as_incomplete() -> None:
+    side, job = DiskSide(), BackupJob("/backup")
+    side.open()
+    side.append(0, 10)
+    cut = side.jobs.backups.cut(job)
+    assert cut is not None
+
+    def sync_fails(_: float) -> bool:
+        if not side.writer.counters.rescues:
+            side.filesystem.fail("fdatasync", errno.EIO)
+            side.append(10, 1)
+        return False
+
+    side.jobs.backups.build(cut, job, sync_fails)
+    assert job.state == "failed"
+    assert side.filesystem.exists("/backup/INCOMPLETE")

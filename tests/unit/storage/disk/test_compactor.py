@@ -160,3 +160,19 @@ def test_a_directory_that_fails_ends_the_store_and_keeps_the_files_before() -> N
     with pytest.raises(SyncFailed):
         side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
     assert plan.victims[0].path in side.paths(".seg")
+
+
+def test_a_compaction_that_has_no_descriptor_for_its_index_is_chosen_later() -> None:
+    side = DiskSide(store_index="paged", segment_size_limit=24_000)
+    side.open()
+    side.vhost().persistent._index._limit = 0  # type: ignore[attr-defined]
+    side.append(0, 60, LARGE)
+    side.ack(0, 2)
+    side.jobs.idle()
+    for number in range(3, 11):  # others are in use, so that the table of the victim is in its file
+        side.vhost().persistent.read([number << 32])
+    side.filesystem.fail("open", errno.EMFILE, path_part="/index/", times=2)
+    # NoDescriptors here ends the disk thread.
+    assert side.jobs.compactor.choose(is_idle=True) is None
+    side.filesystem.heal()
+    assert side.jobs.compactor.choose(is_idle=True) is not None

@@ -147,3 +147,16 @@ def test_an_old_file_that_cannot_be_removed_is_left_behind(source: int, target: 
     again = DiskSide(side.filesystem.process_killed(), segment_entry_count=16)
     again.take_up(1, "q", target)
     assert again.read() == list(range(20))
+
+
+@pytest.mark.parametrize("source", [1, 2])
+def test_a_conversion_waits_for_room_for_a_new_name(source: int) -> None:
+    side = three_segments(source)
+    side.commit(SetVersion(1, 3 - source))
+    place = side.paths(".queue_name")[0].rpartition("/")[0]
+    side.filesystem.fail("rename", errno.ENOSPC, path_part=place)
+    for _ in range(30):
+        side.jobs.convert()
+    assert not side.writer.refusals
+    assert not side.jobs.is_converting
+    assert side.read() == list(range(40))

@@ -1,6 +1,6 @@
 """What a commit does to the shared stores: one copy for all queues, references added before and dropped after.
 
-Covers: storage/disk/shared_work.py, storage/shared/vhost_store.py
+Covers: storage/disk/shared_work.py, storage/disk/writer.py, storage/shared/vhost_store.py
 """
 
 from __future__ import annotations
@@ -142,3 +142,16 @@ def test_changes_of_references_that_the_index_has_no_room_for_are_finished_and_d
 
 def references_of(side: DiskSide, made: Sequence[StoredMessage]) -> list[int]:
     return [side.vhost().persistent.refs_of(message.handle) for message in made]
+
+
+def test_a_commit_whose_plan_found_no_descriptor_refers_to_its_messages_once() -> None:
+    side = DiskSide(store_index="paged", segment_size_limit=40_000)
+    side.open()
+    side.open(2, "q2")
+    store = side.vhost().persistent
+    store._index._limit = 0  # type: ignore[attr-defined]
+    made = side.append(0, 60, LARGE)
+    more = messages(60, 3, LARGE)
+    side.filesystem.fail("open", errno.EMFILE, path_part="/index/")
+    side.commit(Append(1, 60, list(more), None), Append(2, 0, [*more, made[0]], None))
+    assert [store.refs_of(one.handle) for one in more] == [2, 2, 2]

@@ -52,3 +52,10 @@ def test_what_moves_to_a_queue_may_have_moved_on_from_it_in_the_same_commit() ->
         d: {d},
     }
     assert StagedCommit(1).moves_on() == {}
+
+
+def test_who_passes_on_to_a_queue_through_others_does_so() -> None:
+    a, b, c, d = (("/", name) for name in "abcd")
+    commit = StagedCommit(1, passed_on={(a, b), (b, c)}, moves={(d, c)})
+    assert commit.passing_on_to({c}) == {a, b}
+    assert commit.passing_on_to({a, d}) == set()
