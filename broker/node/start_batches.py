@@ -31,7 +31,10 @@ class StartBatches:
         self._unseen: deque[Queue] = deque()
 
     def load(self, queues: Iterable[Queue]) -> None:
-        """Ask for the batches; those for which there is no room stay on disk until first use."""
+        """Ask for the batches; those for which there is no room stay on disk until first use.
+
+        What is more than a queue may have, since a crash gave back what was unacknowledged or dropped, goes now.
+        """
         for queue in queues:
             count = min(queue.ready_count, START_BATCH)
             if not count:
@@ -39,12 +42,16 @@ class StartBatches:
             if queue.is_asleep:
                 continue  # it reads what it has when it wakes, and knows that nothing of it expires
             self._unseen.append(queue)
-            most = min(queue.ready_bytes, count * self._embed_below, START_BATCH_BYTES)
-            room = self._room - count * MESSAGE_BYTES
-            if not self._embed_below or room <= 0:
-                continue
-            queue.load_start_batch(min(room, START_BATCH_BYTES))
-            self._room -= min(room, most) + count * MESSAGE_BYTES
+            self._load(queue, count)
+            queue.drop_excess()
+
+    def _load(self, queue: Queue, count: int) -> None:
+        most = min(queue.ready_bytes, count * self._embed_below, START_BATCH_BYTES)
+        room = self._room - count * MESSAGE_BYTES
+        if not self._embed_below or room <= 0:
+            return
+        queue.load_start_batch(min(room, START_BATCH_BYTES))
+        self._room -= min(room, most) + count * MESSAGE_BYTES
 
     def look(self) -> None:
         """Look at the heads of the next few hundred queues; where a batch has loaded the head, nothing is read."""

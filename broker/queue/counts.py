@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Kind, Returned
 from burrowmq.broker.report.metrics import NodeMetrics, QueueMetrics
-from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.codec import body_bytes
 
 
 class Counts:
@@ -40,7 +40,7 @@ class Counts:
         """Messages that a restart would bring back, unacknowledged ones included."""
         self.persistent_bytes = 0
         self.is_guess = False
-        """Whether the store has lost some, and others are on disk: `bound` is due whenever some of those were read."""
+        """Whether the store has lost some, and nobody knows of which kind others on disk are (`losses`)."""
         self.unacked_persistent_count = 0
         self.unacked_persistent_bytes = 0
 
@@ -131,21 +131,22 @@ class Counts:
 
         Nobody knows which of those that a queue has paged out were persistent: they are taken for it first.
         """
-        self.persistent_count -= count
-        self.persistent_bytes -= size
+        self.persistent_count = max(self.persistent_count - count, self.unacked_persistent_count)
+        self.persistent_bytes = max(self.persistent_bytes - size, self.unacked_persistent_bytes)
         self.is_guess = True
 
-    def bound(self, in_ram: Sequence[Message], on_disk: int) -> None:
-        """Of a guess: these persistent messages are ready in RAM, and so many messages of whatever kind are on disk."""
-        least = self.unacked_persistent_count + len(in_ram)
-        least_bytes = self.unacked_persistent_bytes + body_bytes(in_ram)
-        self.persistent_count = min(max(self.persistent_count, least), least + on_disk)
+    def bound(self, ready_count: int, ready_bytes: int, unknown_count: int) -> None:
+        """Of a guess: so many ready messages are known to be persistent, and of so many more nobody knows."""
+        least = self.unacked_persistent_count + ready_count
+        least_bytes = self.unacked_persistent_bytes + ready_bytes
+        self.persistent_count = min(max(self.persistent_count, least), least + unknown_count)
         self.persistent_bytes = max(self.persistent_bytes, least_bytes)
         if self.persistent_count == least:
             self.persistent_bytes = least_bytes
-        self.is_guess = on_disk > 0
+        self.is_guess = unknown_count > 0
 
     def purged(self) -> None:
         """Every ready message is gone."""
         self.persistent_count = self.unacked_persistent_count
         self.persistent_bytes = self.unacked_persistent_bytes
+        self.is_guess = False

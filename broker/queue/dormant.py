@@ -177,6 +177,8 @@ class DormantQueue(Queue):
         found = log.recovered
         if found is None or found.may_expire or found.count > FEW or found.bytes > FEW_BYTES:
             self.wake()
+        elif not self.settings.have_room_for(found.count, found.bytes):
+            self.wake()  # what is too much has to go
 
     @property
     def _sleeps_on_messages(self) -> bool:
@@ -268,12 +270,10 @@ class SleepingQueue(DormantQueue):
             self.change_settings(settings)
 
     def _stays_asleep(self, settings: Settings) -> bool:
-        most, most_bytes = settings.max_length, settings.max_length_bytes
         return (
             settings.expires_ms is None
             and settings.version == self.settings.version
-            and (most is None or self.ready_count <= most)
-            and (most_bytes is None or self.ready_bytes <= most_bytes)
+            and settings.have_room_for(self.ready_count, self.ready_bytes)
         )
 
     def note_unreadable(self, *, is_unreadable: bool) -> None:

@@ -29,8 +29,9 @@ def verify(queue: Queue, walk_limit: int = WALK_LIMIT) -> None:
 
 
 def _broken(queue: Queue, walk_limit: int) -> Iterator[tuple[str, str]]:
-    if queue.is_asleep:
-        return  # it has no part that could be wrong
+    if queue.is_asleep:  # it has no part that could be wrong
+        yield from (("", sentence) for sentence in _asleep(queue))
+        return
     if queue.is_deleted:
         yield from (("", sentence) for sentence in _deleted(queue))
         return
@@ -46,10 +47,16 @@ def _broken(queue: Queue, walk_limit: int) -> Iterator[tuple[str, str]]:
                 place,
                 f"{len(level.durable_in_ram())} durable messages in a queue that is not durable",
             )
-    for parts in (_counts, _consumers, _single_active, _leavers, _waiting, _drops, _expiry):
+    for parts in (_counts, _guess, _consumers, _single_active, _leavers, _waiting, _drops, _expiry):
         yield from (("", sentence) for sentence in parts(queue))
     if all(level.ram_count <= walk_limit for level in queue.levels):
         yield from (("", sentence) for sentence in _persistent(queue))
+
+
+def _asleep(queue: Queue) -> Iterator[str]:
+    """Nobody has to wake it: it is no longer than its settings allow."""
+    if not queue.settings.have_room_for(queue.ready_count, queue.ready_bytes):
+        yield f"asleep with {queue.ready_count} messages of {queue.ready_bytes} bytes, and that is too much"
 
 
 def _deleted(queue: Queue) -> Iterator[str]:
@@ -178,7 +185,9 @@ def _stored(level: Backlog) -> Iterator[str]:
 
 
 def _counts(queue: Queue) -> Iterator[str]:
-    """No count is negative, and no part is more than its whole."""
+    """No count is negative, and no part is more than its whole; a guess is put right when the queue is pumped."""
+    if _is_being_settled(queue):
+        return
     ready = queue.ready_count
     for what, part, part_bytes in (
         ("unacked", queue.counts.unacked_count, queue.counts.unacked_bytes),
@@ -206,6 +215,8 @@ def _counts(queue: Queue) -> Iterator[str]:
 
 def _persistent(queue: Queue) -> Iterator[str]:
     """Persistent messages are those unacked, those in RAM, and no more than all of those on disk."""
+    if _is_being_settled(queue):
+        return
     least = queue.counts.unacked_persistent_count + sum(
         len(level.durable_in_ram()) for level in queue.levels
     )
@@ -216,6 +227,20 @@ def _persistent(queue: Queue) -> Iterator[str]:
             "and at most "
             f"{on_disk} on disk"
         )
+
+
+def _guess(queue: Queue) -> Iterator[str]:
+    """The counts are a guess for as long as kinds of messages are unknown, and what leaves the disk is watched then."""
+    if not queue.counts.is_guess or _is_being_settled(queue):
+        return
+    if not queue.levels.known_kinds()[2]:
+        yield "the count of persistent messages is a guess, and the kinds of all are known"
+    if not all(level.is_watched for level in queue.levels):
+        yield "the count of persistent messages is a guess, and nobody is told of what leaves the disk"
+
+
+def _is_being_settled(queue: Queue) -> bool:
+    return queue.counts.is_guess and queue.is_dirty
 
 
 def _consumers(queue: Queue) -> Iterator[str]:

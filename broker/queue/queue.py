@@ -9,7 +9,7 @@ consumers that come and leave, messages that come back or were loaded, new setti
   serve    serving, getters, consumers, rate: who gets it; origins: by which it comes back
   rules    limits, expiry, dead letters, lease, transition: what arguments and policies ask for
   memory   paging, idle: how much of it is in RAM
-  counts, arrivals
+  counts, arrivals, losses
 
 Those that not all queues need are made when something asks for them: what serves with the first consumer or basic.get,
 limits, the lease and a transition where settings ask for one. On a node with very many queues that is half of what one
@@ -35,6 +35,7 @@ from burrowmq.broker.queue.arrivals import Arrivals
 from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.here import Here
+from burrowmq.broker.queue.losses import Losses
 from burrowmq.broker.queue.memory.idle import Idle
 from burrowmq.broker.queue.memory.paging import Paging
 from burrowmq.broker.queue.memory.weight import weight_of
@@ -62,7 +63,6 @@ from burrowmq.storage.loop.queue_log import QueueLog
 WITHHELD_S = 10.0
 """For so long a basic.get waits for a message that the disk refuses to read."""
 
-
 # What most queues were declared with; nobody changes a queue's arguments.
 NO_ARGUMENTS: FieldTable = {}
 # What is to be done after the next pump, mostly; never changed.
@@ -79,7 +79,7 @@ class Queue(Here):
 
     __slots__ = (
         "_after_pump", "_changed", "_context", "_found", "_getters", "_idle", "_is_plain", "_lease",
-        "_limits", "_origins", "_scheduler", "_serving", "_transition", "arguments", "arrivals",
+        "_limits", "_losses", "_origins", "_scheduler", "_serving", "_transition", "arguments", "arrivals",
         "auto_delete", "consumers", "counts", "dead_letters", "durable", "exclusive_owner", "expiry",
         "is_blocked", "is_deleted", "is_dirty", "is_unreadable", "levels", "made_ms", "name", "paging",
         "rate", "settings",
@@ -113,15 +113,15 @@ class Queue(Here):
         """Build the parts, and put the settings in force."""
         context, settings = self._context, self.settings
         self._scheduler = context.scheduler
-        self._changed: Callable[[], None] = MethodType(
-            context.scheduler.queue_dirty, self
-        )  # a partial weighs more
+        # A partial weighs more.
+        self._changed: Callable[[], None] = MethodType(context.scheduler.queue_dirty, self)
         self._after_pump = _NOTHING_LATER
         self._origins: list[Origin] | None = None
         self._serving: Serving | None = None
         self._limits: Limits | None = None
         self._getters: Getters | None = None
         self._lease: Lease | None = None
+        self._losses: Losses | None = None
         self._transition: Transition | None = None
         self.is_unreadable = self.is_blocked = False
         self._make_parts(settings, context)
@@ -421,25 +421,24 @@ class Queue(Here):
     def _on_loaded(self) -> None:
         if self.is_deleted:
             return
-        if self.counts.is_guess:
-            self.counts.bound(*self.levels.known_kinds())
-        self._enforce_limits()
+        self.drop_excess()
         self._changed()
         if not self.levels.are_start_batches:
             self.idle.watch()
 
     def _on_lost(self, count: int, size: int) -> None:
-        """The store does not have so many messages of the backlog: damaged ones, dropped when they were read."""
+        """The store does not have so many messages of the backlog, or some that it has have left it (`losses`)."""
         if self.durable:
-            self.counts.lost(count, size)
-            self.counts.bound(*self.levels.known_kinds())
+            if self._losses is None:
+                self._losses = Losses(self.levels, self.counts, self.after_pump, self._changed)
+            self._losses.note(count, size)
 
     def _on_return(self, backlog: Backlog) -> None:
         """Unacked messages have come back into their places."""
         if not self.paging.keeps_all:
             self.paging.bound_returned(backlog)
             self.idle.watch()
-        self._enforce_limits()
+        self.drop_excess()
         if self.levels.has_expiries:
             self.expiry.drop_expired()
         self._changed()
@@ -510,14 +509,15 @@ class Queue(Here):
         if self._limits is not None or settings.is_limited:
             self.limits.apply(settings)
         self._find_out_if_plain()
-        self._enforce_limits()
+        self.drop_excess()
         self.touch()
 
     def _allow(self, consumer_timeout_ms: int | None) -> None:
         for origin in self._origins or ():
             origin.allow(consumer_timeout_ms)
 
-    def _enforce_limits(self) -> None:
+    def drop_excess(self) -> None:
+        """Drop what is more than the settings allow; what has to be read for that goes when it is."""
         if self._limits is not None:
             self._limits.enforce()
 

@@ -51,7 +51,8 @@ class Backlog:
 
     __slots__ = (
         "__weakref__", "_log", "_on_lost", "_open_log", "_persistent_flag", "_read", "disk", "dying_count",
-        "has_expiries", "level", "next_seq", "ram", "ram_bytes", "redelivered_below", "requeued", "start_batch_end",
+        "has_expiries", "is_watched", "level", "next_seq", "ram", "ram_bytes", "redelivered_below", "requeued",
+        "start_batch_end",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +83,8 @@ class Backlog:
         self.has_expiries = False
         self.dying_count = 0
         """Messages that were dropped and wait to be read (`rules.drops`): what arrives behind them goes to disk."""
+        self.is_watched = False
+        """Whether `on_lost` is told of whatever leaves the disk, with (0, 0) where nothing is lost (`queue.losses`)."""
 
     # -- size ---------------------------------------------------------------------------------------------------
 
@@ -270,6 +273,8 @@ class Backlog:
         on_disk = [seq for seq in messages if seq >= first]
         if on_disk:
             self.disk.remove(len(on_disk), body_bytes([messages[seq] for seq in on_disk]))
+        if self.is_watched:
+            self._on_lost(0, 0)
         gone += [(seq, self._kind_of(messages[seq])) for seq in (*parked, *on_disk)]
         self.forget(sorted(seq for seq, kind in gone if kind & LOGGED), None, LOGGED)
         return gone
@@ -305,7 +310,10 @@ class Backlog:
         """
         if self.ram_count or self.requeued.parked.count:
             return None
-        return self.disk.drop(max_count, max_bytes)
+        found = self.disk.drop(max_count, max_bytes)
+        if self.is_watched and found is not None:
+            self._on_lost(0, 0)
+        return found
 
     def expired_count(self, now_ms: int) -> int:
         """How many messages at the head, as far as it is in RAM, have expired."""
@@ -430,7 +438,7 @@ class Backlog:
         self.give_back(entries, size)
         lost_count = parked_count - parked.count - len(entries)
         lost_bytes = 0 if parked.count else parked_bytes - size
-        if lost_count or lost_bytes:
+        if lost_count or lost_bytes or self.is_watched:
             self._on_lost(lost_count, lost_bytes)
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
@@ -461,8 +469,18 @@ class Backlog:
         lost_count, lost_bytes = self.disk.skip(count, size, next_seq, self.next_seq)
         if ram.messages and not self.disk.count and ram.first + len(ram.messages) < self.next_seq:
             self._ram_to_requeued()  # the last ids are gone, and what arrives next does not follow those in RAM
-        if lost_count or lost_bytes:
+        if lost_count or lost_bytes or self.is_watched:
             self._on_lost(lost_count, lost_bytes)
+
+    def known_durable(self) -> tuple[int, int, int]:
+        """How many persistent messages, of how many bytes, are known; how many messages may be. O(messages in RAM)."""
+        in_ram = self.durable_in_ram()
+        count, size = len(in_ram), body_bytes(in_ram)
+        parked = self.requeued.parked.count
+        on_disk = None if parked else self.disk.known_durable
+        if on_disk is None:
+            return count, size, parked + self.disk.count
+        return count + on_disk[0], size + on_disk[1], 0
 
     def durable_in_ram(self) -> list[Message]:
         """Give the persistent messages in RAM, in no order."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from burrowmq.broker.queue.order.disk_sizes import DiskSizes
 from burrowmq.broker.queue.order.start_batch_rest import NOTHING_LEFT
-from burrowmq.broker.queue.run import Kind
+from burrowmq.broker.queue.run import DURABLE, Kind
 from burrowmq.protocol.codec import Message
 
 
@@ -47,6 +47,13 @@ class DiskRange:
     def known_sizes(self) -> tuple[int, int] | None:
         """How many messages, of how many bytes together, the kept sizes stand for; None where none are kept."""
         return None if self._sizes is None else self._sizes.total()
+
+    @property
+    def known_durable(self) -> tuple[int, int] | None:
+        """How many of the messages, of how many bytes together, are persistent; None where nobody knows. O(sizes)."""
+        if not self.count:
+            return 0, 0
+        return None if self._sizes is None else self._sizes.total(DURABLE)
 
     def append(self, first: int, messages: Sequence[Message], size: int, kind: Kind) -> None:
         """A run went to the tail."""

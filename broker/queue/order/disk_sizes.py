@@ -32,10 +32,10 @@ class DiskSizes:
     def __len__(self) -> int:
         return len(self._counts)
 
-    def total(self) -> tuple[int, int]:
-        """How many messages, of how many bytes together."""
-        count = sum(each.count for each in self._counts)
-        return count, sum(each.count * each.size for each in self._counts)
+    def total(self, kind: Kind | None = None) -> tuple[int, int]:
+        """How many messages, of how many bytes together; with a `kind` those of it."""
+        counts = [each for each in self._counts if kind is None or each.kind == kind]
+        return sum(each.count for each in counts), sum(each.count * each.size for each in counts)
 
     def append(self, messages: Sequence[Message], kind: Kind) -> None:
         """A run went to the tail."""

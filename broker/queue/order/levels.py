@@ -10,11 +10,10 @@ Source: RabbitMQ's rabbit_priority_queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK
-from burrowmq.protocol.codec import Message
 from burrowmq.storage.loop.queue_log import QueueLog
 
 
@@ -50,10 +49,18 @@ class Levels(tuple[Backlog, ...]):
         """Body bytes of them."""
         return sum(level.ram_bytes + level.disk.start_batch_rest.bytes for level in self)
 
-    def known_kinds(self) -> tuple[Sequence[Message], int]:
-        """The persistent messages in RAM, and how many of whatever kind are on disk. O(messages in RAM)."""
-        on_disk = sum(level.disk.count + level.requeued.parked.count for level in self)
-        return [message for level in self for message in level.durable_in_ram()], on_disk
+    def known_kinds(self) -> tuple[int, int, int]:
+        """How many persistent messages, of how many bytes, are known; how many messages may be. O(messages in RAM)."""
+        count = size = unknown = 0
+        for level in self:
+            found = level.known_durable()
+            count, size, unknown = count + found[0], size + found[1], unknown + found[2]
+        return count, size, unknown
+
+    def watch(self, *, is_on: bool) -> None:
+        """Whether whatever leaves the disk is told, and not only what is lost there."""
+        for level in self:
+            level.is_watched = is_on
 
     @property
     def log_bytes(self) -> int:

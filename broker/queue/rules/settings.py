@@ -103,6 +103,11 @@ class Settings:
         """Whether there is any length limit."""
         return self.max_length is not None or self.max_length_bytes is not None
 
+    def have_room_for(self, count: int, size: int) -> bool:
+        """Whether so many messages, of so many bytes, are within the length limits."""
+        most, most_bytes = self.max_length, self.max_length_bytes
+        return (most is None or count <= most) and (most_bytes is None or size <= most_bytes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDeclaration:

@@ -18,9 +18,13 @@ class CountedQueue:
         self.is_asleep = False
         self.asked: list[int] = []
         self.looks = 0
+        self.drops = 0
 
     def load_start_batch(self, max_bytes: int) -> None:
         self.asked.append(max_bytes)
+
+    def drop_excess(self) -> None:
+        self.drops += 1
 
     def look_for_expiry(self) -> None:
         self.looks += 1
@@ -68,6 +72,14 @@ def test_without_embedding_nothing_is_loaded_and_no_room_is_taken() -> None:
     queue = CountedQueue(1_000, 100)
     load(1 << 30, queue, embed_below=0)
     assert queue.asked == []
+
+
+def test_with_or_without_a_batch_what_is_too_much_goes() -> None:
+    queues = [CountedQueue(1_000, 100), CountedQueue(0, 0), CountedQueue(1, 1)]
+    queues[2].is_asleep = True
+    for embed_below in (0, 4096):
+        load(1 << 30, *queues, embed_below=embed_below)
+    assert [queue.drops for queue in queues] == [2, 0, 0]
 
 
 def test_heads_are_looked_at_a_few_hundred_at_a_time_and_once() -> None:

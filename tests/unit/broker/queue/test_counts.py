@@ -109,18 +109,26 @@ def test_what_a_start_finds_is_persistent_and_so_is_what_is_stored():
 def test_what_the_store_has_lost_is_not_persistent_any_more_as_far_as_that_can_be() -> None:
     counts = stored(5)
     counts.handed_out(run_of(1), False, is_delivery=True)
-    in_ram = run_of(3).messages
     counts.lost(1, 4)
-    counts.bound(in_ram[:2], 2)
+    counts.bound(2, 8, 2)
     assert (counts.persistent_count, counts.persistent_bytes) == (4, 16)
     counts.lost(3, 12)  # one of them was transient
-    counts.bound(in_ram[:2], 9)
+    counts.bound(2, 8, 9)
     assert (counts.persistent_count, counts.persistent_bytes, counts.is_guess) == (3, 12, True)
-    counts.bound(in_ram, 8)  # one that was read is persistent, too
+    counts.bound(3, 12, 8)  # one that was read is persistent, too
     assert (counts.persistent_count, counts.persistent_bytes) == (4, 16)
-    counts.bound(in_ram[:2], 0)  # all are read
+    counts.bound(2, 8, 0)  # all are read
     assert (counts.persistent_count, counts.persistent_bytes, counts.is_guess) == (3, 12, False)
     counts.settled(1, 4, DURABLE, is_acked=True)
     counts.lost(2, 8)
-    counts.bound([], 0)
+    counts.bound(0, 0, 0)
     assert (counts.persistent_count, counts.persistent_bytes) == (0, 0)
+
+
+def test_after_a_purge_nothing_is_a_guess_and_more_than_there_was_is_not_lost() -> None:
+    counts = stored(2)
+    counts.handed_out(run_of(1), False, is_delivery=True)
+    counts.lost(3, 12)
+    assert (counts.persistent_count, counts.persistent_bytes, counts.is_guess) == (1, 4, True)
+    counts.purged()
+    assert (counts.persistent_count, counts.persistent_bytes, counts.is_guess) == (1, 4, False)

@@ -155,6 +155,8 @@ AWAKE: dict[str, tuple[list[bytes], dict[str, Any]]] = {
     "cached": (BODIES, {"default_mode": "cached"}),
     "priorities": (BODIES, {"max_priority": 3}),
     "ttl": (BODIES, {"message_ttl_ms": 1000}),
+    "too many": (BODIES, {"max_length": 1}),
+    "too large": (BODIES, {"max_length_bytes": 2}),
 }
 
 

@@ -7,12 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
+from burrowmq.broker.queue.dormant import DormantQueue, SleepingQueue
 from burrowmq.broker.queue.invariants import verify
 from burrowmq.broker.queue.order.parked import Range
 from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import Settings
 from burrowmq.broker.queue.run import LOGGED
 from burrowmq.broker.queue.serve.consumer import Consumer
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import RecoveredQueue
+from tests.support.memory_log import MemoryLog
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 
@@ -395,4 +400,39 @@ def test_dropped_messages_that_wait_are_counted_and_read():
     bench.queue.levels[0].dying_count -= 1
     bench.queue.drops._read.void()
     with pytest.raises(AssertionError, match="nobody reads"):
+        verify(bench.queue)
+
+
+# -- what the store has lost ------------------------------------------------------------------------------------------
+
+
+def test_a_guess_may_be_wrong_until_the_queue_is_pumped(queue: Queue) -> None:
+    queue.counts.lost(100, 100)
+    queue.counts.persistent_count = -1
+    queue.is_dirty = True
+    verify(queue)
+    queue.is_dirty = False
+    with pytest.raises(AssertionError, match="-1 persistent messages"):
+        verify(queue)
+
+
+def test_a_guess_ends_when_all_kinds_are_known_and_is_watched_until_then(queue: Queue) -> None:
+    queue.counts.is_guess = True
+    with pytest.raises(AssertionError, match="a guess, and nobody is told of what leaves the disk"):
+        verify(queue)
+    queue.levels.watch(is_on=True)
+    verify(queue)
+    queue.purge()
+    queue.counts.is_guess = True
+    with pytest.raises(AssertionError, match="a guess, and the kinds of all are known"):
+        verify(queue)
+
+
+def test_who_sleeps_is_no_longer_than_its_settings_allow() -> None:
+    bench = QueueBench()
+    bench.queue = DormantQueue("q", Settings(max_length=0), bench.context, durable=True)
+    bench.queue._found = MemoryLog(bench.engine)  # type: ignore[assignment]
+    bench.queue._found.recovered = RecoveredQueue(QueueNames("/", "q"), 0, 0, 0, 1, 5, 1, 5)
+    object.__setattr__(bench.queue, "__class__", SleepingQueue)
+    with pytest.raises(AssertionError, match="asleep with 1 messages of 5 bytes, and that is too"):
         verify(bench.queue)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.run import DURABLE, LOGGED, TRANSIENT, Kind
+from burrowmq.broker.queue.run import DURABLE, LOGGED, TRANSIENT, Kind, returned
 from burrowmq.protocol.codec import body_bytes
 from tests.support.memory_log import MemoryEngine, MemoryLog
 from tests.support.messages import body_of, message
@@ -265,6 +265,27 @@ def test_of_what_came_back_and_went_to_disk_it_is_told_what_is_lost(answers_late
         world.engine.answer_reads()
     assert world.backlog.count == 196
     assert [sum(column) for column in zip(*told, strict=True)] == [3, 10 + 10 + 30]
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_while_it_is_watched_it_tells_of_whatever_leaves_the_disk(is_watched: bool) -> None:
+    world = World()
+    told: list[tuple[int, int]] = []
+    backlog = world.backlog = Backlog(
+        lambda: world.log, world._loaded, is_durable=True, on_lost=lambda *lost: told.append(lost)
+    )
+    backlog.disk.keep_sizes(is_on=True)
+    backlog.is_watched = is_watched
+    world.append(*[b"%d" % number for number in range(6)], kind=DURABLE, room=0)
+    assert backlog.take_unread(1, ALL) is not None
+    backlog.load(2, ALL)
+    run = backlog.take(2, ALL)
+    assert backlog.take_unread(1, ALL) is not None, "what was read leaves the rest's sizes known"
+    backlog.give_back(returned(run.seqs, run.messages, None, DURABLE, redelivered=True), run.size)
+    backlog.park(0, 0)
+    backlog.load(2, ALL)
+    backlog.remove({5: message(b"5", persistent=True)})
+    assert told == [(0, 0)] * (5 if is_watched else 0)
 
 
 def test_recovered_transient_copies_are_logged_but_not_durable():

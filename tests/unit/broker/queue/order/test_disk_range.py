@@ -103,3 +103,14 @@ def test_it_says_what_was_not_found_once_all_was_read():
     assert disk.skip(1, 5, 8, 8) == (1, 4)
     assert (disk.first, disk.count, disk.bytes) == (8, 0, 0)
     assert filled(3).skip(2, 9, 6, 8) == (0, 0)  # more than was promised
+
+
+def test_how_many_are_persistent_is_known_with_the_sizes_or_when_there_is_none() -> None:
+    disk = filled(3, 3)
+    disk.append(7, [message(b"yy", persistent=True)], 2, DURABLE)
+    assert disk.known_durable == (1, 2)
+    assert filled(3, keeps_sizes=False).known_durable is None
+    disk.remove(1, 3)
+    assert disk.known_durable is None
+    disk.clear()
+    assert disk.known_durable == (0, 0)

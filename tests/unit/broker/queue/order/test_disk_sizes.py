@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.broker.queue.order.disk_sizes import DiskSizes
-from burrowmq.broker.queue.run import DURABLE, TRANSIENT
+from burrowmq.broker.queue.run import DURABLE, LOGGED, TRANSIENT
 from tests.support.messages import message
 
 steps = st.lists(
@@ -50,3 +50,12 @@ def test_equal_messages_take_one_count():
         sizes.append([message(b"abc")] * 100, TRANSIENT)
     assert len(sizes) == 1
     assert sizes.take(1 << 40, 1 << 40) == (10_000, 3, TRANSIENT)
+
+
+def test_totals_of_all_and_of_one_kind() -> None:
+    sizes = DiskSizes()
+    sizes.append([message(b"abc")] * 2, TRANSIENT)
+    sizes.append([message(b"ab"), message(b"")], DURABLE)
+    assert sizes.total() == (4, 8)
+    assert sizes.total(DURABLE) == (2, 2)
+    assert sizes.total(LOGGED) == (0, 0)

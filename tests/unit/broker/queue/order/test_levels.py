@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.levels import Levels
-from burrowmq.broker.queue.run import DURABLE
+from burrowmq.broker.queue.run import DURABLE, returned
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.memory_log import MemoryEngine, MemoryLog
@@ -145,3 +145,28 @@ def test_levels_share_the_bytes_of_a_start_batch():
         world.fill(number, 10, room=0)
     world.levels.load_start_batch(100, 40)
     assert [level.ram_count for level in world.levels] == [5, 0, 5]
+
+
+def test_which_are_persistent_is_known_of_those_in_ram_and_where_sizes_are_kept() -> None:
+    world = World()
+    world.fill(0, 3, room=1)
+    world.levels.keep_sizes(is_on=True)
+    world.fill(2, 5, room=2)
+    assert world.levels.known_kinds() == (1 + 5, 4 * 6, 2)
+    run = world.levels[2].take(2, 100)
+    assert run is not None
+    world.levels[2].give_back(
+        returned(run.seqs, run.messages, None, DURABLE, redelivered=True), run.size
+    )
+    world.levels[2].park(1, 100)
+    assert world.levels.known_kinds() == (1 + 1, 4 * 2, 2 + 1 + 3), (
+        "kinds of parked ones are not kept"
+    )
+
+
+def test_all_are_watched_or_none() -> None:
+    levels = World().levels
+    levels.watch(is_on=True)
+    assert [level.is_watched for level in levels] == [True] * 3
+    levels.watch(is_on=False)
+    assert [level.is_watched for level in levels] == [False] * 3

@@ -227,3 +227,11 @@ def test_the_version_is_the_arguments_then_the_policys_then_the_default() -> Non
     assert compute({}, {"queue-version": 1}).version == 1
     assert compute({"x-queue-version": 2}, {"queue-version": 1}, default_version=1).version == 2
     assert compute({}, {}, default_version=1).version == 1
+
+
+def test_room_by_number_and_by_bytes() -> None:
+    assert Settings().have_room_for(1 << 60, 1 << 60)
+    for settings in (Settings(max_length=2), Settings(max_length_bytes=5)):
+        assert settings.have_room_for(2, 5)
+        assert not settings.have_room_for(3, 6)
+    assert not Settings(max_length=9, max_length_bytes=5).have_room_for(2, 6)
