@@ -125,6 +125,7 @@ class Engine:
         self.finished_at = 0.0
         self.commit_s = 0.0  # how long it took
         self._owed = OwedCopies()
+        self._early_reads: list[ReadRequest] = []
         self._faulty: dict[int, set[str]] = {}  # open queues with the kinds of their faults
         self._writer: Writer | None = None
         self._backend: Backend | None = None
@@ -143,10 +144,20 @@ class Engine:
     def start(self, post: Post) -> None:
         """Start the threads; `post` runs a callable on the loop (call_soon_threadsafe)."""
         self._backend = ThreadedBackend(self._open_writer(), self, post, self.options.idle_s)
+        self._read_early(self._backend)
 
     def start_inline(self) -> None:
         """Apply commits and reads at once in the caller's thread, for tests and simulation."""
         self._backend = InlineBackend(self._open_writer(), self)
+        self._read_early(self._backend)
+
+    def _read_early(self, backend: Backend) -> None:
+        """Ask for what definitions of the start's own have dropped unread, or made to be kept in memory."""
+        early, self._early_reads = self._early_reads, []
+        for request in early:
+            answer = backend.submit_read(request)
+            if answer is not None:
+                request.on_read(*answer)
 
     def close(self) -> None:
         """Stop cleanly: apply what is staged, sync, write the terms and the mark of a clean stop. Blocking.
@@ -452,12 +463,12 @@ class Engine:
         return commit.epoch
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
-        """Start a read on the reader thread. One that comes after `close` is never answered. Raises StoreClosed."""
+        """Start a read on the reader thread; before `start` it waits for that. After `close` it is never answered."""
         if self._backend is not None:
             return self._backend.submit_read(request)
-        if self._writer is None:  # an answer that came before the close asks for more
-            return None
-        raise StoreClosed("a read before start()")
+        if self._writer is not None:  # else an answer that came before the close asks for more
+            self._early_reads.append(request)
+        return None
 
     def forget(self, queue_id: int) -> None:
         """The queue was deleted."""

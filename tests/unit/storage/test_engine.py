@@ -720,3 +720,21 @@ def test_demands_go_with_their_commit() -> None:
     commit(engine)
     assert [(one.acks_of, one.is_moving) for one in engine.held] == [({3, 4, 5}, True)]
     assert (engine._collecting.acks_of, engine._collecting.is_moving) == (set(), False)
+
+
+def test_what_is_read_before_the_start_is_answered_by_it() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 3)
+    engine.hand_over()
+    engine.close()
+    again = unopened(filesystem)
+    again.recover()
+    log = again.open_queue("/", "q", durable=True)
+    found: list[tuple[list[tuple[int, object, int]], int]] = []
+    assert log.read(0, 9, 1 << 20, lambda *answer: found.append(answer)) is None
+    assert not found
+    again.start_inline()
+    ((loaded, next_seq),) = found
+    assert ([seq for seq, _, _ in loaded], next_seq) == ([0, 1, 2], 3)

@@ -1,0 +1,38 @@
+"""A start that brings definitions by a file (`load_definitions`), with rules for queues that are there already."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pika import spec
+
+from tests.support.bench.node import NodeBench
+from tests.support.bench.world import publish
+
+
+@pytest.mark.parametrize("rules", [{"max-length": 2}, {"queue-mode": "default", "max-length": 2}])
+@pytest.mark.parametrize("has_disk_thread", [False, True])
+@pytest.mark.parametrize("count", [4, 40])
+def test_a_policy_of_the_file_that_makes_a_stored_queue_shorter_does_so(
+    tmp_path: Path, rules: dict[str, object], has_disk_thread: bool, count: int
+) -> None:
+    file = tmp_path / "definitions.json"
+    policy = {"vhost": "/", "name": "p", "pattern": ".*", "apply-to": "queues", "priority": 0}
+    file.write_text(json.dumps({"policies": [{**policy, "definition": rules}]}))
+    with NodeBench(tmp_path, has_disk_thread=has_disk_thread) as bench:
+        client = bench.connect(1)
+        client.call(1, spec.Queue.Declare(queue="q", durable=True))
+        publish(client, "q", count, size=1, is_persistent=True)
+        bench.settle()
+        bench.lose_clients()
+        bench.loop.run_until_complete(bench.host.stop_application())
+        process = bench.host.process
+        config = replace(process.config, load_definitions=str(file))
+        bench.host.process = replace(process, config=config)
+        bench.loop.run_until_complete(bench.host.start_application())
+        bench.settle()
+        queue = bench.node.vhosts["/"].queues["q"]
+        assert queue.ready_count == 2
