@@ -10,11 +10,17 @@ State: none. Called by `storage.disk.writer` when a commit begins.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Final
 
 from burrowmq.records import dataclass
-from burrowmq.storage.disk.elision import ControlCommand, LeftToWrite, QueueChanges
+from burrowmq.storage.disk.elision import (
+    ControlCommand,
+    LeftToWrite,
+    QueueChanges,
+    RunToWrite,
+)
 from burrowmq.storage.loop.staged_commit import (
     Delete,
     DeleteVhost,
@@ -80,27 +86,53 @@ def _keep_until_defined(
     left: LeftToWrite,
     never_made: Collection[ControlCommand],
     queues: Mapping[int, QueueDisk],
-    targets: Collection[tuple[str, str]],
+    targets: AbstractSet[tuple[str, str]],
 ) -> None:
     """Have what was moved to queues that end in this commit written all the same, and those that it makes made.
 
-    Not where the name is used again, or the vhost goes: then nothing of the old one is found in it.
+    A directory is one queue's: what several queues of a name got in turn is written to the first. Not where the name is
+    used again, or the vhost goes: then nothing of the old one is found in it.
     """
-    names = {queue_id: queues[queue_id].names for queue_id in left.ended if queue_id in queues}
-    names |= {one.queue_id: one.names for one in never_made if isinstance(one, Open)}
+    there = {one: (queues[one].names, queues[one].durable) for one in left.ended if one in queues}
+    made = {one.queue_id: (one.names, one.durable) for one in never_made if isinstance(one, Open)}
     # What a start has taken up is opened in its first commit, and may end in it.
     ended = {one.queue_id for one in left.control if isinstance(one, Delete)}
     opens = [one for one in left.control if isinstance(one, Open)]
     again = {one.names[:2] for one in opens if one.queue_id not in ended}
     gone = {one.vhost for one in left.control if isinstance(one, DeleteVhost)}
-    kept = {
-        queue_id
-        for queue_id, one in names.items()
-        if one[:2] in targets and one[:2] not in again and one.vhost not in gone
-    }
-    for queue_id in kept & left.ended.keys():
-        left.queues[queue_id] = QueueChanges(left.ended[queue_id].runs)
-    left.control = [*left.control, *(one for one in never_made if one.queue_id in kept)]
+    kept = targets - again
+    hosts = {(queues[one].names, queues[one].durable): one for one in ended if one in queues}
+    for queue_id, place in (there | made).items():
+        names = place[0]
+        if names[:2] not in kept or names.vhost in gone:
+            continue
+        host = hosts.setdefault(place, queue_id)
+        runs = left.ended[queue_id].runs if queue_id in left.ended else []
+        if host == queue_id:
+            left.control += [each for each in never_made if each.queue_id == queue_id]
+        else:
+            runs = _behind(_end_of(host, left, never_made), runs)
+        if runs:
+            left.queues.setdefault(host, QueueChanges()).runs.extend(runs)
+
+
+def _end_of(queue_id: int, left: LeftToWrite, never_made: Collection[ControlCommand]) -> int:
+    """Give the sequence number behind all that a queue had, and all that is to be written to it."""
+    deletions = [one for one in (*left.control, *never_made) if isinstance(one, Delete)]
+    changes = left.queues.get(queue_id)
+    return max(
+        0 if changes is None else changes.runs[-1].end_seq,
+        *(one.end_seq for one in deletions if one.queue_id == queue_id),
+    )
+
+
+def _behind(seq: int, runs: Collection[RunToWrite]) -> list[RunToWrite]:
+    """Give runs of a queue as those of another, from a sequence number of it on."""
+    found: list[RunToWrite] = []
+    for run in runs:
+        found.append(RunToWrite(seq, run.messages, run.expiries))
+        seq = found[-1].end_seq
+    return found
 
 
 def _others(left: LeftToWrite, early: Collection[ControlCommand]) -> list[ControlCommand]:

@@ -170,7 +170,7 @@ class LogFileSystem:
         if path in self._own.renamed:
             self.base.fsync_dir(path.rpartition("/")[0])
             self.groups.note(Kind.OWN_FORGET, path)
-            self._own.renamed.discard(path)
+            del self._own.renamed[path]
             is_known = True
         if is_known:
             self.groups.flush()

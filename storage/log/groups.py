@@ -5,7 +5,8 @@ directories whose names only the disk can make durable. Called by `storage.log.s
 (`files.Journal`) on the disk thread. Invariants: a group is one commit, whole or not there; every own file that the log
 is ahead of is durable in place before the next generation begins, or repeated in it; behind each group that is written
 the log says nothing of such a file that is older than what the file has; what a failed write or sync of the log may
-have lost is written to the other file, once.
+have lost is written to the other file, once. What the disk refuses of a queue's directory keeps no generation from
+beginning: it says again what the one before said of the names in there.
 """
 
 from __future__ import annotations
@@ -255,21 +256,16 @@ class Groups:
         return self._log.is_full or self.own.behind_count > self._behind_limit
 
     @property
-    def may_go_on(self) -> bool:
-        """Whether the next generation may be put off."""
-        is_behind = self.own.behind_count > self._behind_limit
-        return self._log.is_open and not self._log.is_overfull and not is_behind
-
-    @property
     def is_open(self) -> bool:
         """Whether a generation was begun whose file has not failed."""
         return self._log.is_open
 
-    def begin_generation(self) -> None:
+    def begin_generation(self) -> list[tuple[str, OSError]]:
         """Begin the log's next generation; own files that it is ahead of are synced before. Raises OSError.
 
-        What it says of one whose sync failed goes along, until that is written elsewhere; who can do so is told of it
-        by the next sync of all (`Syncs.refused`). It is no reason not to begin: to write it elsewhere may take the log.
+        Gives the queues' directories that the disk refuses: names in them last because of what the log says. What it
+        says of a file whose sync failed goes along, until that is written elsewhere; who can do so is told of it by the
+        next sync of all (`Syncs.refused`). Neither is a reason not to begin: to write it elsewhere may take the log.
         """
         waiting = self.own.waiting()
         files = {opened(one).base: path for path, one in waiting.items() if not one.is_spoilt}
@@ -282,6 +278,7 @@ class Groups:
             self.write_back(files[item], item)
         refused = self._sync_names()
         carried = self._said_again({*self.own.spoilt(waiting), *self.own.gone(refused)})
+        carried = [*self._renamed_again(refused), *carried]  # behind it is what was written since
         try:
             self._log.begin(chain(self.small.snapshot(), carried))
         except OSError as error:
@@ -291,37 +288,37 @@ class Groups:
         self._records = []
         self._forgetting.clear()
         self.own.begin(waiting)
-        self.changed.clear()
-        self.own.keep_gone(refused)
+        told = [(path, error) for path, error in refused.items() if path in self.changed]
+        self.changed = {path: None for path, _ in told}
+        self.own.keep_names(refused)
+        return told
 
-    def sync_names_of_queues(self) -> list[tuple[str, OSError]]:
-        """Have durable which files are in queues' directories; gives those that the disk refuses."""
-        directories = [path for path in self.changed if "/queues/" in path]
-        failed = dict(self._base.sync_all([], directories)) if directories else {}
-        for path in directories:
-            if path not in failed:
-                self.names_synced(path)
-        return [
-            (path, failed[path])
-            for path in directories
-            if path in failed and not isinstance(failed[path], FileNotFoundError)
-        ]
-
-    def _sync_names(self) -> set[str]:
+    def _sync_names(self) -> dict[str, OSError]:
         """Have durable which directories and files are there; gives the queues' directories that the disk refuses.
 
-        Of files that are gone from those the log goes on saying what it said: no other queue is to suffer from it.
-        Raises OSError.
+        Of files that are gone from those, or renamed there, the log goes on saying what it said: no other queue is to
+        suffer from it. Raises OSError.
         """
-        gone_from = list(self.own.gone_from())
-        refused: set[str] = set()
-        for item, error in self._base.sync_all([], [*self.changed, *gone_from]):
+        directories = dict.fromkeys([*self.changed, *self.own.gone_from()])
+        refused: dict[str, OSError] = {}
+        for item, error in self._base.sync_all([], list(directories)):
             if isinstance(error, FileNotFoundError):
                 continue
-            if item in self.changed or not isinstance(item, str):
+            if not isinstance(item, str) or not self._is_of_a_queue(item):
                 raise error
-            refused.add(item)
+            refused[item] = error
         return refused
+
+    def _is_of_a_queue(self, directory: str) -> bool:
+        return directory.startswith(self.root) and directory.count("/", len(self.root)) == 2
+
+    def _renamed_again(self, directories: Collection[str]) -> list[bytes]:
+        """Say again which files took another's place in these: with the power it may be the other's again."""
+        start = len(self.root)
+        return [
+            pack_record(self._log.seed, Kind.OWN_RENAME, source[start:], 0, target[start:].encode())
+            for source, target in self.own.renamed_in(directories).items()
+        ]
 
     def _said_again(self, paths: Collection[str]) -> list[bytes]:
         """Give again what the log says of own files: it is the only place that has it since a sync of them failed."""

@@ -13,7 +13,7 @@ whether the log has to be told, `take_gone` of whom, and nothing is forgotten th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, cast
 
 from burrowmq.storage.files.cache import parent_of
@@ -53,7 +53,7 @@ class OwnFiles:
         self._refused: dict[str, OSError] = {}
         self._over: dict[str, list[Piece]] = {}
         self._gone: dict[str, list[str]] = {}  # by directory
-        self.renamed: set[str] = set()  # files that the log says took another's place
+        self.renamed: dict[str, str] = {}  # files that the log says took another's place, and whose
         # (source, target): the log may say that this has happened, and it has not.
         self.renaming: tuple[str, str] | None = None
 
@@ -107,17 +107,26 @@ class OwnFiles:
 
     def gone(self, directories: Iterable[str]) -> list[str]:
         """Give the files that are gone from these."""
-        return [path for directory in directories for path in self._gone[directory]]
+        return [path for directory in directories for path in self._gone.get(directory, ())]
 
-    def keep_gone(self, directories: Iterable[str]) -> None:
-        """The next generation has begun, which says something of what is gone from these alone."""
-        self._gone = {directory: self._gone[directory] for directory in directories}
+    def renamed_in(self, directories: Collection[str]) -> dict[str, str]:
+        """Give those of `renamed` that are in these."""
+        return {
+            source: target
+            for source, target in self.renamed.items()
+            if parent_of(target) in directories
+        }
+
+    def keep_names(self, directories: Collection[str]) -> None:
+        """The next generation has begun, which says something of what is gone or renamed in these alone."""
+        self._gone = {one: paths for one, paths in self._gone.items() if one in directories}
+        self.renamed = self.renamed_in(directories)
 
     def drop_below(self, directory: str) -> None:
         """A directory is gone, with all below it."""
         below = f"{directory}/"
         tables: tuple[dict[str, Any], ...] = (self._known, self._due, self._behind, self._over)
-        for table in (*tables, self._refused, self._gone):
+        for table in (*tables, self._refused, self._gone, self.renamed):
             for name in [name for name in table if name.startswith(below) or name == directory]:
                 del table[name]
 
@@ -131,7 +140,7 @@ class OwnFiles:
         self.forget(target)
         if self.renaming != (source, target):
             return False
-        self.renamed.add(source)
+        self.renamed[source] = target
         self.renaming = None
         return True
 
@@ -273,7 +282,6 @@ class OwnFiles:
         """The next generation has begun; of those that waited, it only repeats what it says of spoilt ones."""
         kept = self.spoilt(waiting)
         self._due, self._behind = {}, kept
-        self.renamed.clear()
         self.renaming = None
         for path in waiting:
             if path not in kept:

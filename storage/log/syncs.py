@@ -51,26 +51,13 @@ class Syncs:
             failed += self._sync_in_place(groups.own.take_due_below(nameless), [])
         try:
             if is_ending and not failed:
-                failed += self._begin_generation()
+                failed += groups.begin_generation()
             groups.flush()
         except OSError as error:
             failed.append((self._log_dir, error))
         else:
             self.look_at_small()
         return failed + self._take_refused(own)[0] if groups.own.has_refused else failed
-
-    def _begin_generation(self) -> list[tuple[File | str, OSError]]:
-        """Begin it, or give the queues' directories whose names may not last: they are those queues' trouble first.
-
-        Who owns one takes no more writes, so that the log may do without for a while. Raises OSError.
-        """
-        groups = self._groups
-        refused = groups.sync_names_of_queues() if groups.may_go_on else []
-        if not refused:
-            groups.begin_generation()
-            return []
-        below = groups.own.take_due_below([path for path, _ in refused])
-        return [*refused, *self._sync_in_place(below, [])]
 
     @property
     def is_about_to_do_more(self) -> bool:

@@ -173,7 +173,7 @@ class QueueLog:
     def delete(self) -> None:
         """Stage that the queue is gone. A read in flight is not answered any more."""
         self._deleted = True
-        self._collector.collect(Delete(self.queue_id), 0)
+        self._collector.collect(Delete(self.queue_id, self.next_seq), 0)
         self._runs, self._acked = _NO_RUNS, _NO_ACKS
         self._runs_bytes = 0
         self._collector.forget(self.queue_id)

@@ -60,9 +60,10 @@ class AckMany(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """The queue is gone."""
+    """The queue is gone. No message of it had this sequence number or a higher one."""
 
     queue_id: int
+    end_seq: int = 0
 
 
 class DeleteVhost(NamedTuple):

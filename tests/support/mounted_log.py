@@ -65,6 +65,14 @@ def one_file_behind() -> tuple[MachineDisk, LogFileSystem, File]:
     return base, filesystem, file
 
 
+def replaced(filesystem: LogFileSystem, file: File, data: bytes = b"anew" * 100) -> None:
+    """Another file takes the place of one."""
+    aside = filesystem.create(f"{file.path}.tmp")
+    aside.pwrite(data, 0)
+    aside.fdatasync()
+    filesystem.rename(aside.path, file.path)
+
+
 def names_left(disk: SimFileSystem) -> list[str]:
     """The queue's file, if it is there."""
     return [path for path in disk.paths() if path == f"{QUEUE}/0.qi"]

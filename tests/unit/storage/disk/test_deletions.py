@@ -335,6 +335,88 @@ def test_a_queue_of_dead_letters_that_ends_is_gone_with_them(
     assert [one[:2] for one in after.report.queues] == [Q[:2]]
 
 
+def lives_of_dead_letters(
+    *lives: tuple[QueueNames, int], first_id: int, end_seq: int = 0
+) -> StagedCommit:
+    """A queue is declared again; that of its dead letters lives several times in one commit, and gets some each time.
+
+    `lives`: name and how many it gets. The first life has `first_id`, and has had what is before `end_seq`.
+    """
+    commands: list[Command] = []
+    number = 30
+    for queue_id, (names, count) in enumerate(lives, first_id):
+        first = end_seq if queue_id == 2 else 0
+        if queue_id > 2:
+            commands.append(Open(queue_id, names, True))
+        for seq in range(first, first + count):  # a run each
+            commands.append(Append(queue_id, seq, messages(number, 1), None))
+            number += 1
+        commands.append(Delete(queue_id, first + count))
+    commands += [Ack(1, 0, 2, None), Delete(1, 3), Open(99, Q, True)]
+    commit = StagedCommit(90, commands, [("queue", "q", {"id": 99})], sync=True, is_moving=True)
+    commit.touched = {one.queue_id for one in commands}
+    commit.moves = {(Q[:2], ("/", "dead"))}
+    return commit
+
+
+DEAD = QueueNames("/", "dead")
+
+
+@pytest.mark.parametrize("counts", [(0, 2), (1, 2), (1, 0, 2), (1, 1, 1)])
+def test_a_queue_whose_deletion_was_not_committed_keeps_its_messages_though_its_name_was_used_again(
+    counts: tuple[int, ...],
+) -> None:
+    """What those of its name got that the commit makes and deletes lies in it, behind all that it has had."""
+    side = DiskSide(segment_entry_count=8)
+    side.open()
+    side.append(0, 3)
+    side.open(2, "dead")
+    side.append(0, 7, queue_id=2)
+    side.ack(4, 6, queue_id=2)
+    side.jobs.idle()
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    commit = lives_of_dead_letters(*((DEAD, each) for each in counts), first_id=2, end_seq=7)
+    with pytest.raises(Exception, match="EIO"):
+        side.jobs.apply(commit, side.no_room)
+    places = [one.directory for one in side.writer.queues().values()]
+    assert len(places) == len(set(places)), "a directory is one queue's"
+    for seed in range(5):
+        after = DiskSide(side.filesystem.cut(random.Random(seed)), segment_entry_count=8)
+        after.take_up(2, "dead")
+        assert after.read(2) == [*range(4), *range(7, 7 + sum(counts))]
+        assert after.report.lost == 0
+
+
+def test_of_queues_of_one_name_that_a_commit_makes_and_deletes_the_first_has_what_all_got() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    level = DEAD._replace(level=1)
+    commit = lives_of_dead_letters((DEAD, 1), (level, 1), (DEAD, 1), (level, 2), first_id=3)
+    with pytest.raises(Exception, match="EIO"):
+        side.jobs.apply(commit, side.no_room)
+    assert (side.read(3), side.read(4)) == ([0, 1], [0, 1, 2])
+    assert side.writer.queues().keys() == {3, 4}
+
+
+@pytest.mark.parametrize("counts", [(0, 2), (1, 2), (1, 0, 2)])
+def test_queues_of_one_name_that_a_commit_ends_in_turn_are_gone_with_it(
+    counts: tuple[int, ...],
+) -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    side.open(2, "dead")
+    side.append(0, 3, queue_id=2)
+    commit = lives_of_dead_letters(*((DEAD, each) for each in counts), first_id=2, end_seq=3)
+    commit.commands.append(Append(99, 0, messages(9, 1), None))
+    side.jobs.apply(commit, side.no_room)
+    assert side.writer.queues().keys() == {99}
+    after = DiskSide(side.filesystem.cut(random.Random(1)))
+    assert [one[:2] for one in after.report.queues] == [Q[:2]]
+
+
 def test_a_queue_of_dead_letters_that_ends_with_its_vhost_gets_none_of_another_vhosts() -> None:
     side = four_queues()
     side.open(7, "dead", vhost="v")

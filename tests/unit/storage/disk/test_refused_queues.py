@@ -221,6 +221,37 @@ def test_a_directory_that_cannot_be_synced_waits_for_the_next_start() -> None:
     assert found[:10] == list(range(10))
 
 
+def test_a_directory_that_cannot_be_synced_keeps_no_other_queue_from_the_log() -> None:
+    """A file was renamed in it, as the log says until that is durable; the log begins anew many times meanwhile."""
+    side = DiskSide(
+        segment_entry_count=16,
+        has_log=True,
+        log_limit=20_000,
+        log_queue_limit=2000,
+        rewrite_above=200,
+    )
+    for queue_id in (1, 2):
+        side.open(queue_id, f"q{queue_id}")
+    side.append(0, 20, 4 * SMALL)
+    side.append(20, 1)
+    place = side.writer.queues()[1].directory
+    side.filesystem.fail("fsync_dir", errno.EIO, nth=3, times=FOR_GOOD, path_part=place)
+    renames = side.filesystem.counters.calls["rename"]
+    side.commit(Ack(1, 0, 12, None))
+    assert side.filesystem.counters.calls["rename"] == renames + 1
+    assert side.writer.refusals.has(1)
+    for seq in range(600):
+        made = list(messages(seq, 1))
+        commit = side.commit(Ack(2, seq - 1, seq - 1, None), Append(2, seq, made, None))
+        assert commit.refused == set()
+    for seed in range(5):
+        disk = side.filesystem.cut(random.Random(seed))
+        again = DiskSide(disk, segment_entry_count=16, has_log=True)
+        again.take_up(1, "q1")
+        again.take_up(2, "q2")
+        assert (again.read(1), again.read(2)[-1]) == (list(range(13, 21)), 599)
+
+
 def test_a_disk_that_takes_nothing_ends_the_store() -> None:
     two = Two()
     two.refuse("pwrite", part="/data/")

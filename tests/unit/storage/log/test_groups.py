@@ -23,6 +23,7 @@ from tests.support.mounted_log import (
     moved_out,
     names_left,
     one_file_behind,
+    replaced,
     synced,
 )
 
@@ -300,3 +301,76 @@ def test_where_a_queues_directory_is_refused_the_next_generation_says_of_removed
         assert found == {b"x" * 500 + b"acked"}
     filesystem.groups.begin_generation()
     assert replay(filesystem.base, "/data", IDENTITY).own_writes == {}
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_where_a_queues_directory_is_refused_the_next_generation_says_of_renamed_files_what_the_last_did(
+    is_gone: bool,
+) -> None:
+    """Of what was written to them since, too, and of those that are gone since."""
+    base, filesystem, file = one_file_behind()
+    replaced(filesystem, file)
+    again = filesystem.open(file.path)
+    again.pwrite(b"acked", 400)
+    synced(filesystem, again)
+    if is_gone:
+        filesystem.unlink(file.path)
+    for _ in range(3):
+        base.fail("fsync_dir", path_part=QUEUE, times=9)
+        assert [item for item, _ in filesystem.groups.begin_generation()] == [QUEUE]
+        base.heal()
+        disks = [base.cut(random.Random(seed)) for seed in range(20)]
+        for disk in disks:
+            mounted(disk)
+        left = [disk.content(name) for disk in disks for name in names_left(disk)]
+        assert is_gone or len(left) == len(disks)
+        assert set(left) == {b"anew" * 100 + b"acked"}
+    assert filesystem.groups.begin_generation() == []
+    found = replay(filesystem.base, "/data", IDENTITY)
+    assert (found.own_renames, found.own_writes) == ([], {})
+
+
+def test_of_a_file_whose_sync_failed_the_next_generation_says_what_was_written_behind_its_rename() -> (
+    None
+):
+    base, filesystem, file = one_file_behind()
+    base.reverts = True
+    replaced(filesystem, file)
+    again = filesystem.open(file.path)
+    again.pwrite(b"acked", 400)
+    synced(filesystem, again)
+    base.fail("fsync_dir", path_part=QUEUE, times=9)
+    base.fail("fdatasync", path_part="0.qi")
+    filesystem.groups.begin_generation()
+    for seed in range(20):
+        disk = base.cut(random.Random(seed))
+        mounted(disk)
+        assert disk.content(file.path) == b"anew" * 100 + b"acked"
+
+
+def test_a_name_that_the_log_says_was_renamed_in_a_refused_directory_is_used_again_when_it_is_durable() -> (
+    None
+):
+    base, filesystem, file = one_file_behind()
+    replaced(filesystem, file)
+    base.fail("fsync_dir", path_part=QUEUE, times=2)
+    filesystem.groups.begin_generation()
+    with pytest.raises(OSError, match="Input/output"):
+        filesystem.create(f"{file.path}.tmp")
+    filesystem.create(f"{file.path}.tmp").pwrite(b"half", 0)
+    mounted(base.process_killed())
+    assert base.content(file.path) == b"anew" * 100
+
+
+def test_a_rename_in_a_refused_directory_is_not_done_to_the_queue_that_has_the_directory_next() -> (
+    None
+):
+    base, filesystem, file = one_file_behind()
+    replaced(filesystem, file)
+    filesystem.rmtree(QUEUE)
+    moved_out(filesystem, "0.qi.tmp")
+    base.fail("fsync_dir", path_part=QUEUE, times=9)
+    filesystem.groups.begin_generation()
+    disk = base.process_killed()
+    mounted(disk)
+    assert disk.content(f"{QUEUE}/0.qi.tmp") == b"x" * 500

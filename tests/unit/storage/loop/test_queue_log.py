@@ -79,7 +79,7 @@ def test_each_change_is_one_command() -> None:
         Ack(7, 0, 1, messages[:2]),
         AckMany(7, [2]),
         SetVersion(7, 1),
-        Delete(7),
+        Delete(7, 3),
     ]
     assert collector.sizes[0] >= 150, "bodies, and what a message weighs besides"
     assert collector.sizes[1:] == [0] * 4
