@@ -226,7 +226,7 @@ class Engine:
         commit.moves.add(((vhost, source), (vhost, target)))
 
     def note_passed_on(self, vhost: str, source: str, target: str) -> None:
-        """What was published to one queue is in the current commit for another alone: where that is refused, so is this."""
+        """What was published to one queue is in the current commit for another alone; both are refused it, or none."""
         self._collecting.passed_on.add(((vhost, source), (vhost, target)))
 
     def owed_copies(self, vhost: str, name: str) -> str:

@@ -10,7 +10,7 @@ and a bug, met on the way or in a target. A bug must cost neither the messages b
 the connection or timer whose turn it happened to be. A message is counted after it was tried, never before.
 
 `on_stored` is told when a copy has to reach the disk (virtual host, from which queue, to which): before the original's
-acknowledgement does. `on_passed_on` is told the same of what died when it arrived: there is no original, so that whoever
+acknowledgement does. `on_passed_on` is told the same of what died when it arrived: there is no original, so that who
 published it waits for the copy.
 
 State owned: dead letters that wait while others are being published. A target that is full, or whose time to live is 0,

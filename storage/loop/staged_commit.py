@@ -93,7 +93,7 @@ class StagedCommit:
     `backup`: the cut of this backup is taken when the commit is applied. `acks_of`: the acks of these queues,
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
     which have to be durable first: `moves` says from which queue (vhost, name) to which.
-    `passed_on`: the same of messages that the first of the two queues never had, which are for the second alone to keep.
+    `passed_on`: the same of messages that the first of the two queues never had, so that the second alone keeps them.
     `awaited`: how many messages' confirms wait for it.
 
     Filled in by the disk side: `refused`, the queues that the disk refuses what the commit has for them;

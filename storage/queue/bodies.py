@@ -1,12 +1,14 @@
 """The bodies of a segment that is written anew, on their way from the old files to the new ones.
 
 They are copied as they are, as many at once as lie side by side: segment, place and seed are the same in both versions,
-so their checks stay right. State: a `KeptBodies` while a segment is written. Called by the files of either version.
+so their checks stay right. These are looked at on the way: what was read wrong once is not to last. State: a
+`KeptBodies` while a segment is written. Called by the files of either version.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import accumulate
 
 from burrowmq.storage import record
@@ -18,15 +20,26 @@ from burrowmq.storage.record import ENTRY_NONE, EntryColumns
 from burrowmq.storage.types import StoredMessage
 
 _PIECE = 1024 * 1024
+_ATTEMPTS = 2
 
 # Gives the file that the body of a place is in.
 Source = Callable[[int], File]
 
 
+class DamagedBodies(ReadFailed):
+    """Bodies of a file that fail their checks, read twice; `slots` are their places."""
+
+    def __init__(self, path: str, slots: list[int]) -> None:
+        super().__init__(f"{path}: damaged messages")
+        self.path = path
+        self.slots = slots
+
+
 class KeptBodies:
     """The records of a segment's kept messages, in the order of their places.
 
-    `in_memory` are messages by place, taken instead of what the files say; what cannot be read is an error.
+    `in_memory` are messages by place, taken instead of what the files say; what cannot be read, or is damaged, is an
+    error, but for what is damaged at the places in `unchecked`.
     """
 
     def __init__(
@@ -37,8 +50,12 @@ class KeptBodies:
         kept: int,
         in_memory: Mapping[int, StoredMessage] | None,
         open_source: Callable[[], Source],
+        unchecked: AbstractSet[int] = frozenset(),
     ) -> None:
+        self._number = number
+        self._seed = seed
         self._open_source = open_source
+        self._unchecked = unchecked
         self._columns = columns
         self._kept = kept
         shared = bits_of(columns.kinds)
@@ -72,7 +89,7 @@ class KeptBodies:
         )
 
     def copy(self, target: File, at: int) -> int:
-        """Write the bodies at `at`; gives where they end."""
+        """Write the bodies at `at`; gives where they end. Raises DamagedBodies or another ReadFailed."""
         for data in self._pieces():
             target.pwrite(data, at)
             at += len(data)
@@ -82,30 +99,48 @@ class KeptBodies:
         """Give the bodies, those that lie side by side together."""
         source_of = self._open_source()
         source: File | None = None
-        start = size = 0
+        side_by_side: list[int] = []
+        end = size = 0
         for slot, length in zip(self._slots, self._sizes, strict=True):
             packed = self._packed.get(slot)
             file = None if packed is not None else source_of(slot)
             offset = self._columns.locations[slot]
-            if size and (file is not source or offset != start + size or size + length > _PIECE):
-                yield _read(source, size, start)
-                size = 0
+            if side_by_side and (file is not source or offset != end or size + length > _PIECE):
+                yield self._read(source, side_by_side)
+                side_by_side, size = [], 0
             if packed is not None:
                 yield packed
                 continue
-            if not size:
-                source, start = file, offset
-            size += length
-        if size:
-            yield _read(source, size, start)
+            source = file
+            side_by_side.append(slot)
+            end, size = offset + length, size + length
+        if side_by_side:
+            yield self._read(source, side_by_side)
+
+    def _read(self, file: File | None, slots: list[int]) -> bytes:
+        """Read bodies that lie side by side. What is not there is zeros, which no record is."""
+        assert file is not None
+        locations = self._columns.locations
+        start, last = locations[slots[0]], slots[-1]
+        size = locations[last] + self._columns.sizes[last] - start
+        places = [locations[slot] - start for slot in slots]
+        bad = slots
+        for _ in range(_ATTEMPTS):
+            data = _read(file, size, start)
+            found = record.unpack_many(data, places, self._number, slots, self._seed)
+            if None not in found:
+                return data
+            again = {slot for slot, one in zip(slots, found, strict=True) if one is None}
+            if again <= self._unchecked:
+                return data
+            bad = [slot for slot in bad if slot in again]
+        if bad:
+            raise DamagedBodies(file.path, bad)
+        raise ReadFailed(f"{file.path}: what is read differs each time")
 
 
-def _read(file: File | None, size: int, offset: int) -> bytes:
-    """Read, twice if need be; what is not there is zeros, which no record is: the message is lost when it is asked for.
-
-    Raises ReadFailed.
-    """
-    assert file is not None
+def _read(file: File, size: int, offset: int) -> bytes:
+    """Read, twice if need be. Raises ReadFailed."""
     try:
         return file.pread(size, offset).ljust(size, b"\0")
     except OSError:

@@ -13,7 +13,7 @@ or is given up after the new files are in place; places keep their numbers, hand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -21,7 +21,7 @@ from burrowmq.records import dataclass
 from burrowmq.storage.errors import DirectoryFailed, ReadFailed, WriteFailed, error_text
 from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
-from burrowmq.storage.queue.bodies import KeptBodies
+from burrowmq.storage.queue.bodies import DamagedBodies, KeptBodies
 from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.places import bits_of, slots_of
 from burrowmq.storage.queue.segment import IndexFiles, Segment
@@ -48,11 +48,18 @@ class Prepared:
         return self.target.path(self.segment.number)
 
 
-def prepare(segment: Segment, target: IndexFiles, in_memory: InMemory | None) -> Prepared:
+def prepare(
+    segment: Segment,
+    target: IndexFiles,
+    in_memory: InMemory | None,
+    spoilt: Collection[str] = (),
+) -> Prepared:
     """Write a segment's live messages aside, not durably yet. Raises WriteFailed or ReadFailed.
 
     `in_memory` are messages taken instead of what the files say, entries included. The old files stay when they cannot
-    be read, and with None also when an entry is damaged; else its message is lost.
+    be read, and with None also when an entry or a body is damaged; else the message of that entry is lost, and one
+    whose body is damaged in a `spoilt` file, which may not have what was written to it. Other bodies are copied as they
+    are: whoever reads one has it set aside.
     """
     columns = segment.columns() if in_memory is None else in_memory.over(segment.columns())
     live = segment.live_mask()
@@ -61,18 +68,29 @@ def prepare(segment: Segment, target: IndexFiles, in_memory: InMemory | None) ->
     if live & ~kept and in_memory is None:
         # The old files stay: whoever reads the damaged entry has its message set aside.
         raise ReadFailed(f"{segment.files.path(segment.number)}: damaged entries")
-    seed = target.directory.seed
     messages = None if in_memory is None else in_memory.messages
-    bodies = KeptBodies(segment.number, seed, columns, kept, messages, source)
-    try:
-        files, end = target.write_anew(segment.number, segment.generation + 1, kept, bodies)
-    except ReadFailed:
-        _discard_asides(segment, target)
-        raise
-    except OSError as error:
-        _discard_asides(segment, target)
-        raise write_error(aside_of(target.path(segment.number)), error) from error
-    return Prepared(segment, target, kept, live & ~kept, end, files)
+    seed = target.directory.seed
+    unchecked: set[int] = set()
+    while True:
+        bodies = KeptBodies(segment.number, seed, columns, kept, messages, source, unchecked)
+        try:
+            files, end = target.write_anew(segment.number, segment.generation + 1, kept, bodies)
+        except DamagedBodies as error:
+            _discard_asides(segment, target)
+            if in_memory is None:
+                raise
+            if error.path not in spoilt:
+                unchecked.update(error.slots)
+            else:
+                kept &= ~sum(1 << slot for slot in error.slots)
+        except ReadFailed:
+            _discard_asides(segment, target)
+            raise
+        except OSError as error:
+            _discard_asides(segment, target)
+            raise write_error(aside_of(target.path(segment.number)), error) from error
+        else:
+            return Prepared(segment, target, kept, live & ~kept, end, files)
 
 
 def aside_of(path: str) -> str:
@@ -132,7 +150,7 @@ def put_in_place(
         directory = one.target.directory
         base = one.segment.number * directory.entry_count
         for slot in slots_of(one.lost):
-            observer.record_lost(directory.path, base + slot, "bad index entry")
+            observer.record_lost(directory.path, base + slot, "damaged when it was written anew")
     if full is not None:
         raise full
 

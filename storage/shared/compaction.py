@@ -14,7 +14,7 @@ on the copying thread and touches only the victims, which are sealed and do not 
 `.tmp` file of its own. What loses its last reference meanwhile is copied for nothing and not
 counted when the store puts the output in place. State owned: the plan and its output file.
 Invariants: slots keep their numbers; the output is durable, seal included, when `step` says that
-it is done; nothing of the victims changes.
+it is done; nothing of the victims changes; what was read wrong once is read again.
 Source: docs/formats/segment.md.
 """
 
@@ -23,12 +23,14 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final, Protocol
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.errors import ReadFailed, StorageError, StoreClosed, error_text
 from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.record import scan
 from burrowmq.storage.shared.segment import (
     FILE_HEADER_SIZE,
     FLAG_COMPACTED,
@@ -44,6 +46,7 @@ from burrowmq.storage.shared.segment import (
 STEP_BYTES: Final = 8 << 20
 _IO_BYTES: Final = 1 << 20
 _READ_GAP: Final = 16 * 1024
+_ATTEMPTS: Final = 3
 _DWARF_SHARE: Final = 8
 _DWARF_COUNT: Final = 8
 
@@ -104,16 +107,40 @@ class TableMaker(Protocol):
         """Make the table of a file that is there."""
 
 
+class Extent(NamedTuple):
+    """Records that lie one behind the other in the file of a table, with their slots."""
+
+    table: Table
+    start: int
+    end: int
+    slots: array[int]
+
+    @property
+    def file(self) -> SegmentFile:
+        """Where they lie."""
+        return self.table.file
+
+    def is_right(self, data: memoryview, seed: int) -> bool:
+        """Whether these bytes are what was written."""
+        found = scan(data, 0, seed)
+        return (
+            found.end == len(data)
+            and found.slots == self.slots
+            and all(number == self.table.segment_no for number in found.segments)
+        )
+
+
 class TableCopy:
     """The live slots of one segment, on their way into the output."""
 
-    __slots__ = ("_offsets", "indexes", "layout", "source")
+    __slots__ = ("_names", "_offsets", "indexes", "layout", "source")
 
     def __init__(self, source: Table, start: int) -> None:
         self.source = source
         self.indexes = source.live_indexes()
         _, offsets, named = source.layout()
         self._offsets = offsets
+        self._names = named
         count = len(source)
         if len(self.indexes) * 2 < count:
             # Slot numbers cost 4 bytes each; from here on they are less than the dead places.
@@ -130,18 +157,21 @@ class TableCopy:
             source.segment_no, array("I", accumulate(sizes, initial=start)), slots
         )
 
-    def extents(self) -> Iterator[tuple[SegmentFile, int, int]]:
-        """Give the places of live records as (file, start, end), neighbours joined."""
-        offsets = self._offsets
+    def extents(self) -> Iterator[Extent]:
+        """Give the places of live records, neighbours joined to what one read may have."""
+        offsets, names = self._offsets, self._names
         start = end = -1
+        slots = array("I")
         for index in self.indexes:
-            if offsets[index] != end:
-                if end > start:
-                    yield self.source.file, start, end
-                start = offsets[index]
-            end = offsets[index + 1]
-        if end > start:
-            yield self.source.file, start, end
+            past = offsets[index + 1]
+            if offsets[index] != end or past - start > _IO_BYTES:
+                if slots:
+                    yield Extent(self.source, start, end, slots)
+                start, slots = offsets[index], array("I")
+            slots.append(index if names is None else names[index])
+            end = past
+        if slots:
+            yield Extent(self.source, start, end, slots)
 
     def restore(self, table: Table) -> None:
         """Give the output's table the counts that the source has by now."""
@@ -186,9 +216,9 @@ class CompactionPlan:
         name = file_name(header.segment_no, header.generation)
         self.path = f"{directory}/{name}"
         self.temporary_path = f"{directory}/{name[:-4]}.tmp"
-        self._extents = _bounded(extent for copy in self.copies for extent in copy.extents())
+        self._extents = chain.from_iterable(copy.extents() for copy in self.copies)
         self._position = 0
-        self._pending: tuple[SegmentFile, int, int] | None = None
+        self._pending: Extent | None = None
         for file in victims:
             file.lock()
 
@@ -241,24 +271,38 @@ class CompactionPlan:
         self._pending = None
         if first is None:
             return []
-        file, start, end = first
-        group = [(start, end)]
+        file, end = first.file, first.end
+        group = [first]
         for extent in self._extents:
-            near = extent[0] is file and 0 <= extent[1] - end <= _READ_GAP
-            if not near or extent[2] - start > _IO_BYTES:
+            near = extent.file is file and 0 <= extent.start - end <= _READ_GAP
+            if not near or extent.end - first.start > _IO_BYTES:
                 self._pending = extent
                 break
-            end = extent[2]
-            group.append((extent[1], end))
-        try:
-            data = memoryview(file.file().pread(end - start, start))
-        except OSError as error:
-            file.note_unreadable()
-            raise ReadFailed(error_text(error, file.path)) from error
-        if len(data) != end - start:
-            file.note_unreadable()
-            raise ReadFailed(f"{file.path}: shorter than its table")
-        return [data[at - start : past - start] for at, past in group]
+            end = extent.end
+            group.append(extent)
+        return self._read(file, group)
+
+    def _read(self, file: SegmentFile, group: Sequence[Extent]) -> list[memoryview]:
+        """Read extents of a file; what is not right is read again, and copied as it is where it is the same then."""
+        start, size = group[0].start, group[-1].end - group[0].start
+        parts: list[memoryview] = []
+        for _ in range(_ATTEMPTS):
+            try:
+                data = memoryview(file.file().pread(size, start))
+            except OSError as error:
+                file.note_unreadable()
+                raise ReadFailed(error_text(error, file.path)) from error
+            if len(data) != size:
+                file.note_unreadable()
+                raise ReadFailed(f"{file.path}: shorter than its table")
+            before = parts
+            parts = [data[one.start - start : one.end - start] for one in group]
+            if parts == before or all(map(self._is_right, group, parts)):
+                return parts
+        raise ReadFailed(f"{file.path}: what is read differs each time")
+
+    def _is_right(self, extent: Extent, part: memoryview) -> bool:
+        return extent.is_right(part, self._seed)
 
     def _write(self, blob: bytes) -> None:
         assert self._file is not None
@@ -313,12 +357,3 @@ def plan_header(victims: Sequence[SegmentFile], size_limit: int, identity: bytes
     number = min(table.segment_no for file in victims for table in file.tables if table.live_count)
     generation = max(file.generation for file in victims) + 1
     return SegmentHeader(number, generation, size_limit, identity, FLAG_COMPACTED)
-
-
-def _bounded(
-    extents: Iterable[tuple[SegmentFile, int, int]],
-) -> Iterator[tuple[SegmentFile, int, int]]:
-    """Cut extents so that none is longer than one read."""
-    for file, start, end in extents:
-        for at in range(start, end, _IO_BYTES):
-            yield file, at, min(at + _IO_BYTES, end)

@@ -484,7 +484,7 @@ class IndexFilesV1:
         prepared: list[Prepared] = []
         try:
             prepared.extend(
-                convert.prepare(segment, self, in_memory(segment)) for segment in segments
+                convert.prepare(segment, self, in_memory(segment), failed) for segment in segments
             )
             convert.sync(filesystem, prepared)
         except StorageError:

@@ -2,6 +2,8 @@
 
 Confirms are nacked where a target queue did not take the message durably, transactions fail, dead letters stay; all other
 queues go on, and the queue comes back with what it has.
+
+Covers: broker/node/running.py, storage/engine.py
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """Compaction in three steps: chosen, copied, put in place; and what comes between them.
 
-Covers: storage/disk/compactor.py, storage/shared/store.py
+Covers: storage/disk/compactor.py, storage/shared/compaction.py, storage/shared/store.py
 """
 
 from __future__ import annotations
 
 import errno
 import threading
+from unittest import mock
 
 import pytest
 
 from burrowmq.storage.errors import StoreClosed, SyncFailed
 from burrowmq.storage.loop.staged_commit import Ack, Append, DeleteVhost
+from tests.support import sim_filesystem
 from tests.support.disk_side import LARGE, DiskSide, messages
+from tests.support.misread import Misread
 
 
 def mostly_dead() -> DiskSide:
@@ -176,3 +179,15 @@ def test_a_compaction_that_has_no_descriptor_for_its_index_is_chosen_later() -> 
     assert side.jobs.compactor.choose(is_idle=True) is None
     side.filesystem.heal()
     assert side.jobs.compactor.choose(is_idle=True) is not None
+
+
+def test_a_compaction_reads_again_what_fails_its_check() -> None:
+    side = mostly_dead()
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    misread = Misread(".seg")
+    with mock.patch.object(sim_filesystem.SimFile, "pread", misread.bound()):
+        side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    assert misread.is_done
+    assert side.read() == [2, 5, 8, 9, 10, 11]

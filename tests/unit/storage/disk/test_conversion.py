@@ -1,14 +1,20 @@
-"""Queues on their way from one version of their files to the other: slice by slice, the tail first."""
+"""Queues on their way from one version of their files to the other: slice by slice, the tail first.
+
+Covers: storage/disk/conversion.py, storage/queue/bodies.py, storage/queue/convert.py
+"""
 
 from __future__ import annotations
 
 import errno
+from unittest import mock
 
 import pytest
 
 from burrowmq.storage.loop.staged_commit import Delete, Open, SetVersion
 from burrowmq.storage.names import parse_version
+from tests.support import sim_filesystem
 from tests.support.disk_side import DiskSide
+from tests.support.misread import Misread
 
 ENDINGS = {1: ".idx", 2: ".qi"}
 
@@ -159,4 +165,15 @@ def test_a_conversion_waits_for_room_for_a_new_name(source: int) -> None:
         side.jobs.convert()
     assert not side.writer.refusals
     assert not side.jobs.is_converting
+    assert side.read() == list(range(40))
+
+
+def test_a_conversion_reads_again_what_fails_its_check() -> None:
+    side = three_segments(2)
+    side.commit(SetVersion(1, 1))
+    side.jobs.idle()
+    misread = Misread(".qs")
+    with mock.patch.object(sim_filesystem.SimFile, "pread", misread.bound()):
+        convert_all(side)
+    assert misread.is_done
     assert side.read() == list(range(40))

@@ -1,6 +1,6 @@
 """What a failed sync may have taken is written elsewhere, from memory or as it can still be read.
 
-Covers: storage/disk/refusals.py, storage/disk/rescue.py, storage/disk/shared_work.py
+Covers: storage/disk/refusals.py, storage/disk/rescue.py, storage/disk/shared_work.py, storage/queue/convert.py
 """
 
 from __future__ import annotations
@@ -329,3 +329,36 @@ def test_two_objects_of_one_message_both_follow_a_rescue() -> None:
     assert references_of(side) == []
     again = DiskSide(side.filesystem.process_killed())
     assert (again.report.messages, again.observer.events["record_lost"]) == (4, 0)
+
+
+def test_what_a_failed_sync_took_of_a_journal_is_not_counted_after_its_rescue() -> None:
+    """Version 1, nobody waits for the message: what can be read of the journal is not what was written."""
+    side = DiskSide(segment_entry_count=16)
+    side.filesystem.reverts = True
+    side.open(version=1)
+    side.append(0, 4)
+    side.jobs.idle()
+    side.commit(Append(1, 4, list(messages(4, 1)), None), sync=False)
+    side.filesystem.fail("fdatasync", errno.ENOSPC, path_part=".jif")
+    side.jobs.idle()
+    side.jobs.idle()
+    side.jobs.close({1: (5, 5)})
+    again = DiskSide(side.filesystem.process_killed(), segment_entry_count=16)
+    again.take_up()
+    assert again.report.messages == len(again.read()) == 4
+    assert not again.observer.events["record_lost"]
+
+
+def test_a_damaged_body_outside_what_a_failed_sync_took_stays_for_whoever_reads_it() -> None:
+    side = DiskSide(segment_entry_count=16, journal_entries=2)
+    side.open(version=1)
+    side.append(0, 4)
+    side.jobs.idle()
+    path = side.paths(".idx")[0]
+    side.filesystem.damage(path, side.filesystem.file_size(path) - 10, b"?")
+    side.filesystem.fail("fdatasync", path_part=".jif")
+    side.append(4, 1)
+    side.jobs.idle()
+    assert side.read() == [0, 1, 2, 4]
+    side.jobs.idle()
+    assert len(side.paths(".msg")) == 1, "it is in quarantine"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Set as AbstractSet
 
 import pytest
 
 from burrowmq.storage import record
 from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.queue.bodies import KeptBodies
+from burrowmq.storage.queue.bodies import DamagedBodies, KeptBodies
 from tests.support.queue_on_disk import messages, queue_on
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
@@ -25,11 +26,16 @@ class Copying:
         self.queue.put(0, self.messages, None)
         (self.segment,) = self.queue.index
 
-    def bodies(self, kept: int, in_memory: dict[int, FakeMessage] | None = None) -> KeptBodies:
+    def bodies(
+        self,
+        kept: int,
+        in_memory: dict[int, FakeMessage] | None = None,
+        unchecked: AbstractSet[int] = frozenset(),
+    ) -> KeptBodies:
         """Those of the kept places."""
         columns = self.segment.columns()
         seed = self.queue.place.seed
-        return KeptBodies(0, seed, columns, kept, in_memory, self._source)
+        return KeptBodies(0, seed, columns, kept, in_memory, self._source, unchecked)
 
     def _source(self):
         columns = self.segment.columns()
@@ -81,3 +87,16 @@ def test_what_cannot_be_read_is_an_error() -> None:
     copying.filesystem.fail("pread", errno.EIO, times=2, path_part="0.qs")
     with pytest.raises(ReadFailed):
         copying.copied(rescued, 0)
+
+
+def test_what_is_damaged_is_said_unless_it_is_to_be_copied_as_it_is() -> None:
+    copying = Copying()
+    copying.filesystem.damage("/q/0.qs", 70, b"\xff")
+    with pytest.raises(DamagedBodies, match=r"0\.qs: damaged") as found:
+        copying.copied(copying.bodies(0b110111), 0)
+    assert (found.value.path, found.value.slots) == ("/q/0.qs", [0])
+    bodies = copying.bodies(0b110111, unchecked={0})
+    copying.filesystem.unlink("/new")
+    file, _ = copying.copied(bodies, 0)
+    expected = [None, *(copying.messages[slot].record for slot in (1, 2, 4, 5))]
+    assert copying.read(file, bodies, 0, [0, 1, 2, 4, 5]) == expected
