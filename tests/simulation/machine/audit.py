@@ -192,11 +192,13 @@ class Auditor:
         return int(getattr(identity, "value", identity))
 
     def _may_differ(self, name: str) -> bool:
-        """Messages expire while they are counted; damaged ones are set aside."""
+        """Messages expire, or are dropped as too much behind a start, while they are counted; damaged ones are set aside."""
         home = self.model.current[name]
-        is_mortal = any(copy.deadline_ms is not None for copy in home.all_copies())
+        is_mortal = home.most is not None or any(
+            copy.deadline_ms is not None for copy in home.all_copies()
+        )
         has_mortal = any(
-            copy.deadline_ms is not None
+            copy.deadline_ms is not None or other.most is not None
             for other in self.model.homes
             for copy in other.all_copies()
         )
@@ -285,6 +287,7 @@ class Auditor:
         places = {name: Counter(numbers) for name, numbers in contents.items()}
         model = self.model
         self._check_dead_letters(places)
+        self._check_bounded(places)
         for home in [model.current[name] for name in contents]:
             missing: list[int] = []
             for number, copies in home.copies.items():
@@ -316,6 +319,36 @@ class Auditor:
         if len(missing) > dead.grace:
             raise Violation(
                 f"neither in its queue nor a dead letter: {missing} (start {self.model.start})"
+            )
+
+    def _check_bounded(self, places: dict[str, Counter[int]]) -> None:
+        """What a full queue drops is a dead letter: a promised message is in its queue, or there, or was taken there.
+
+        Which copy of a message is which dead letter nobody knows, so that they are counted together.
+        """
+        model = self.model
+        dead = model.current.get(DEAD)
+        was_always = sum(home.name == DEAD for home in model.homes) == 1
+        if dead is None or not was_always or dead.is_deleting or DEAD not in places:
+            return
+        if self.damaged or self.damaged_homes:
+            return
+        missing: list[int] = []
+        grace = dead.grace
+        for number, publication in model.publications.items():
+            lasting = [copy for copy in publication.copies if copy.has_to_last]
+            wanted = [copy for copy in lasting if copy.state == "in" or copy.heirs]
+            homes = {copy.home for copy in wanted}
+            if not all(home.name in places for home in homes):
+                continue
+            found = sum(places[home.name][number] for home in homes)
+            found += sum(len(copy.heirs) for copy in publication.copies)
+            if found < len(wanted):
+                missing.append(number)
+                grace += sum(home.grace for home in homes)
+        if len(missing) > grace:
+            raise Violation(
+                f"neither in a full queue nor a dead letter: {missing} (start {model.start})"
             )
 
     def _may_have_gone(self, heir: Copy, places: dict[str, Counter[int]]) -> bool:

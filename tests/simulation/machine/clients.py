@@ -12,7 +12,7 @@ from typing import Any
 
 from pika import BasicProperties, spec
 
-from tests.simulation.machine.model import HERE, Copy, Home, Model, Publication, place_of
+from tests.simulation.machine.model import DEAD, HERE, Copy, Home, Model, Publication, place_of
 from tests.simulation.machine.node import Machine, Violation
 from tests.support.bench.client import Client
 from tests.support.wire_client import method_bytes, publish_bytes
@@ -117,7 +117,7 @@ class SimClient:
         return node is None or bool(node.alarms.active)
 
     def _cover(self, publication: Publication) -> None:
-        is_kept = any(copy.home.is_durable and copy.is_routed for copy in publication.copies)
+        is_kept = any(copy.keeps_acks for copy in publication.copies)
         if publication.is_persistent and is_kept:
             publication.covers, self.unsettled = self.unsettled, []
 
@@ -150,6 +150,8 @@ class SimClient:
             arguments |= {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
         if home.ttl_ms is not None:
             arguments["x-message-ttl"] = home.ttl_ms
+        if home.most is not None:
+            arguments["x-max-length"] = home.most
         if home.levels is not None:
             arguments["x-max-priority"] = home.levels
         if home.version != 2:
@@ -229,6 +231,9 @@ class SimClient:
     def purge(self, home: Home, *, is_got: bool) -> None:
         """Remove what is ready; `is_got`: some message of it may be on its way to a client."""
         is_exact = not self._is_alarmed() and not is_got
+        for other in self.model.homes if home.name == DEAD else ():
+            for copy in other.all_copies():
+                copy.is_purged = True
         for copy in home.all_copies():
             if copy.state == "in" and not copy.is_outstanding:
                 copy.leave(self.model.start if is_exact and copy.is_certain else 0)

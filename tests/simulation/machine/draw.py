@@ -66,6 +66,7 @@ class Plan:
     strays: float = (
         0.0  # of the cuts find an index entry in another place, too, where damage is had
     )
+    bounds: float = 0.0  # of the queues have a most of messages: what is more goes from the head
     is_plain: bool = (
         False  # queues are durable and nothing else, and nothing happens that no step says
     )
@@ -172,6 +173,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         priorities=estate.choice((0.1, 0.25, 0.25, 0.7)),
         silence=estate.choice((0.0, 0.0, 0.3, 0.7)),
         strays=stray.choice((0.0, 0.5)),
+        bounds=random.Random(f"bounds {seed}").choice((0.0, 0.0, 0.0, 0.5)),
     )
 
 

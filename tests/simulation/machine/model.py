@@ -68,6 +68,7 @@ class Copy:
     origin: Copy | None = None
     is_owed: bool = False  # a dead letter whose origin was promised: it is here, or that is back
     is_guess: bool = False  # it expired somewhere, and which copy did is not known
+    is_purged: bool = False  # what it has become may have been purged with the dead letters
 
     @property
     def number(self) -> int:
@@ -80,6 +81,18 @@ class Copy:
         publication = self.publication
         is_durable = publication.is_persistent and self.home.is_durable
         return is_durable and (self.is_promised or not publication.is_silent)
+
+    @property
+    def keeps_acks(self) -> bool:
+        """Whether a sync has to come before its confirm: what a full queue drops on arrival is nowhere."""
+        return self.home.is_durable and self.is_routed and self.home.most is None
+
+    @property
+    def has_to_last(self) -> bool:
+        """Whether it was promised, by a queue that drops what is too much as dead letters."""
+        home = self.home
+        is_here = self.is_promised and not (self.is_purged or home.is_deleting or home.is_replaced)
+        return is_here and home.most is not None and home.has_dead_letters
 
     def may_have_gone_in(self, process: int) -> bool:
         """Whether a sync of this process that failed may have taken it: one for others, or of an idle moment."""
@@ -101,6 +114,7 @@ class Home:
     is_durable: bool
     has_dead_letters: bool = False
     ttl_ms: int | None = None
+    most: int | None = None  # messages that it may have ready
     levels: int | None = None
     version: int = 2
     is_declared: bool = False  # the client has seen declare-ok
@@ -220,7 +234,8 @@ class Model:
                 if copy.home.began_in == self.start and copy.state == "in":
                     copy.home.is_named = copy.home.is_named or not self.is_over(copy)
                 # One that waited may have come when its queue was gone: it went nowhere then.
-                is_kept = is_kept or publication.is_read or not copy.home.is_deleting
+                is_here = publication.is_read or not copy.home.is_deleting
+                is_kept = is_kept or (copy.keeps_acks and is_here)
         for copy in publication.covers if is_kept else ():
             if copy.state == "left" and copy.left_in == self.start:
                 copy.state = "gone"
@@ -300,7 +315,7 @@ class Model:
         return None
 
     def _expired_heir(self, home: Home, number: int) -> Copy | None:
-        """A message that nobody rejected is a dead letter when its time is over."""
+        """A message that nobody rejected is a dead letter when its time is over, or its queue is full."""
         publication = self.publications.get(number)
         if home.name != DEAD or publication is None:
             return None
@@ -316,7 +331,9 @@ class Model:
         return None
 
     def is_over(self, copy: Copy) -> bool:
-        """Whether a message's time may be over."""
+        """Whether a message's time may be over, or it may have been too much."""
+        if copy.home.most is not None:
+            return True
         return copy.deadline_ms is not None and copy.deadline_ms <= self.now_ms + 2
 
     def begin_start(self, *, is_suspicious: bool, is_after_power_cut: bool) -> None:

@@ -28,6 +28,7 @@ _WAYS = (
     "priorities",
     "silence",
     "strays",
+    "bounds",
 )
 
 

@@ -388,6 +388,8 @@ class Run:
             home.ttl_ms = rng.choice((50, 500, 5000)) if rng.random() < 0.12 else None
             home.levels = rng.choice((1, 3)) if rng.random() < self.plan.priorities else None
             home.version = rng.choice((1, 2, 2)) if rng.random() < 0.5 else 2
+            if self.plan.bounds and rng.random() < self.plan.bounds:
+                home.most = rng.choice((0, 1, 3, 8))
         self.model.homes.append(home)
         self.model.current[name] = home
         return home

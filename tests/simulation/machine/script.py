@@ -8,7 +8,7 @@ passes; where `&` ends it, nothing moves before the next.
     ack 2 | reject 2 | requeue 2    so many deliveries of the first client, the oldest first; `newest`; `all`;
                                     `of=a`: of one queue; `from=3 step=2`: not the first three, and each second only
     get a                       and ack with it
-    declare c version=1 letters levels=3 transient
+    declare c version=1 letters levels=3 most=5 transient
     delete a | redeclare a      (in one read; with `both`, by two channels)
     purge a
     policy a mode=lazy version=2
@@ -166,6 +166,8 @@ def _new_home(run: Run, words: Words) -> Home:
     home.has_dead_letters = words.has("letters")
     home.is_durable = not words.has("transient")
     home.levels = words.named_number("levels", 0) or None
+    home.most = words.named_number("most", -1)
+    home.most = None if home.most < 0 else home.most
     return home
 
 
