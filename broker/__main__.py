@@ -146,18 +146,40 @@ async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
     notice.stopping()
     if node.failure is not None:
         return await _end_failed(node, management)
+    return await _end(node, management)
+
+
+def _limit() -> threading.Timer:
+    """From now on the process has so long to end."""
+    last = threading.Timer(FAILED_LIMIT_S, os._exit, (EX_IOERR,))
+    last.daemon = True
+    last.start()
+    return last
+
+
+async def _lift(last: threading.Timer) -> None:
+    """All is done, if no thread of the executor's waits for the disk: the interpreter would wait for it."""
+    await asyncio.get_running_loop().shutdown_default_executor()
+    last.cancel()
+
+
+async def _end(node: Node, management: Any) -> int:
+    """End a process as it was asked to; its store may fail meanwhile."""
+    limits: list[threading.Timer] = []
+    node.on_failed = lambda: limits.append(_limit())
     await management.stop()
-    return 0 if await node.stop() else 1
+    is_clean = await node.stop()
+    for last in limits:
+        await _lift(last)
+    return 0 if is_clean else 1
 
 
 async def _end_failed(node: Node, management: Any) -> int:
     """End a process whose store has failed; the HTTP API goes last, so that health checks say why."""
-    last = threading.Timer(FAILED_LIMIT_S, os._exit, (EX_IOERR,))
-    last.daemon = True
-    last.start()
+    last = _limit()
     await node.stop()
     await management.stop()
-    last.cancel()
+    await _lift(last)
     return EX_IOERR
 
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from burrowmq.broker.node.data_directory import DataDirectory, DataDirectoryLocked
+from burrowmq.storage.directory.swap import is_swapping
 from burrowmq.storage.directory.terms import CLEAN_FILE, STORE_FILE, RecordedStore, read_recorded
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
@@ -82,6 +83,10 @@ def open_directory(path: str, *, must_exist: bool = True) -> StoreDirectory:
     is_there = os.path.exists(f"{path}/{STORE_FILE}")
     if must_exist and not is_there:
         raise CannotUse(f"{path} is not a data directory: it has no {STORE_FILE}")
+    if is_swapping(OsFileSystem(), path):
+        raise CannotUse(
+            f"{path}: a `resegment` was killed while it put the new store in its place: start a node, which goes on"
+        )
     lock = DataDirectory(path)
     try:
         lock.lock()

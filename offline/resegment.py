@@ -3,7 +3,7 @@
 Every message is read from the old store and appended to a new one beside it, queue by queue, in order; a message that
 several queues share is still stored once. The new store takes the old one's place at once (storage.directory.swap), so
 that a kill at any moment leaves the old store as it was or the new one complete. Needs room for the live messages once
-more. State owned: where shared messages went, 8 bytes for each slot of a segment that has any.
+more. State owned: where shared messages of one vhost went, 8 bytes for each slot of a segment that has any.
 """
 
 from __future__ import annotations
@@ -166,11 +166,15 @@ class _Copy:
     new: Engine
     progress: Progress
     count: int = 0
-    # Per old segment, the new handle + 1 of each slot that was copied: its other queues refer to that.
+    _vhost: str = ""  # of the queue copied last
+    # Per old segment of that vhost, the new handle + 1 of each slot that was copied: its other queues refer to that.
     _moved: dict[int, array[int]] = field(default_factory=dict)
 
     def queue(self, names: QueueNames, version: int) -> None:
-        """Copy one queue, or one of its levels, into files of this version."""
+        """Copy one queue, or one of its levels, into files of this version. Those of a vhost come together."""
+        if names.vhost != self._vhost:
+            self._vhost = names.vhost
+            self._moved.clear()  # the segments of each vhost have the same numbers
         source, target = (
             engine.open_queue(
                 names.vhost, names.name, durable=True, version=version, level=names.level

@@ -229,6 +229,10 @@ class Engine:
         """What was published to one queue is in the current commit for another alone; both are refused it, or none."""
         self._collecting.passed_on.add(((vhost, source), (vhost, target)))
 
+    def note_way(self, vhost: str, source: str, target: str) -> None:
+        """Messages of one queue went to another that is not durable: from there they may go on to one that is."""
+        self._collecting.moves.add(((vhost, source), (vhost, target)))
+
     def owed_copies(self, vhost: str, name: str) -> str:
         """Name a queue that the disk refuses copies of this one's dead letters; empty when there is none.
 
@@ -308,6 +312,8 @@ class Engine:
 
     def commit_finished(self, commit: StagedCommit) -> None:
         """A commit is on disk, and synced if that was asked for. Called on the loop, in order."""
+        if self.failure is not None:  # by another thread, while it was written
+            return
         refused = commit.refused
         for queue_id in commit.touched - refused if refused else commit.touched:
             log = self._logs.get(queue_id)
@@ -396,13 +402,13 @@ class Engine:
         """
         return (vhost, name) in self._collecting.deleted
 
-    def discard_unclaimed(self) -> None:
+    def discard_unclaimed(self, kept: Callable[[QueueNames], bool] = lambda _: False) -> None:
         """Delete the recovered queues that nobody opened: they have no definition. Once, at the end of a start.
 
-        A queue of the same name that is opened from here on is a new one.
+        A queue of the same name that is opened from here on is a new one. Those to be `kept` have one that cannot be
+        used: whoever declares such a queue again gets what is in it, and so does a start with the definition mended.
         """
-        self._recovered.discard()
-        self.collect(DropUnclaimed(0), 0)
+        self.collect(DropUnclaimed(0, self._recovered.discard(kept)), 0)
 
     def delete_vhost(self, vhost: str) -> None:
         """Delete everything of a vhost, its open queues included."""

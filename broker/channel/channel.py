@@ -374,16 +374,18 @@ class Channel:
             self.session.metrics.messages_confirmed += count
         return confirms.is_pending
 
-    def note_refused(
-        self, epoch: int, queues: AbstractSet[object], *, are_acks_refused: bool
-    ) -> bool:
+    def note_refused(self, epoch: int, queues: AbstractSet[str], *, are_acks_refused: bool) -> bool:
         """The disk has refused what the commit `epoch` has for these queues, or acks that this connection waits for.
+
+        Queues go by their names: one may be gone, or another one be in its place, since the commit was handed over.
 
         Gives whether a publish is nacked for it.
         """
 
         def is_refused(targets: Iterable[object]) -> bool:
-            return are_acks_refused or not queues.isdisjoint(targets)
+            return are_acks_refused or any(
+                getattr(target, "name", None) in queues for target in targets
+            )
 
         is_nacked = self.confirms is not None and self.confirms.refuse(epoch, is_refused)
         committing = self.committing

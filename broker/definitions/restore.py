@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.vhost.vhost import Vhost
     from burrowmq.broker.words.resource import DefinitionLog
     from burrowmq.protocol.table import FieldTable
+    from burrowmq.storage.names import QueueNames
 
 MakeVhost = Callable[[str], "Vhost"]
 ORDER = (
@@ -96,6 +97,12 @@ def restore(
             except (KeyError, TypeError, ValueError) as error:
                 unusable.append(UnusableRow(kind=kind, key=key, reason=repr(error)))
     return unusable
+
+
+def may_be_defined(unusable: Iterable[UnusableRow], names: QueueNames) -> bool:
+    """Whether one of these rows may be for a queue, or for its vhost: who mends it wants its messages."""
+    keys = {"queue": row_key(names.vhost, names.name), "vhost": row_key(names.vhost)}
+    return any(row.key == keys.get(row.kind) for row in unusable)
 
 
 def highest_levels(rows: Iterable[tuple[str, str, object]]) -> dict[tuple[str, str], int]:

@@ -56,6 +56,10 @@ START_ERRORS = (
 """What `Node.start` raises when something outside the program is in its way; `reason_of` has the words."""
 
 
+def _nothing() -> None:
+    return None
+
+
 def reason_of(error: Exception) -> str:
     """Why the application cannot start, and the way out as far as it is known."""
     if isinstance(error, StorageError):
@@ -89,6 +93,8 @@ class Node:
         self.failure: str | None = None
         """Why the store of the application that runs, or ran last, has failed: the process asks for its own end."""
         self.running: RunningNode | None = None
+        self.on_failed: Callable[[], None] = _nothing
+        """Called when the store fails while the process ends."""
         self._directory = DataDirectory(config.data_dir)
         self._change = asyncio.Lock()
         self._stop_requested = asyncio.Event()
@@ -181,6 +187,8 @@ class Node:
         if self.running is not None and self.running.failed is failed:
             self.state, self.failure = "failed", failed.result()
             self.request_stop()
+        if self._has_ended:
+            self.on_failed()
 
     async def _stop(self) -> None:
         running, self.running = self.running, None

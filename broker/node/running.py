@@ -303,6 +303,7 @@ class RunningNode:
         report = self.engine.recover()
         self.was_clean = report.clean
         rows = report.definitions
+        unusable: list[definitions.UnusableRow] = []
         if rows:
             unusable = definitions.restore(
                 rows, self.vhosts, self.auth, self.make_vhost, self.parameters
@@ -328,7 +329,7 @@ class RunningNode:
         for vhost in self.vhosts.values():
             for queue in vhost.classic_queues():
                 queue.recover(functools.partial(self.engine.is_stored, vhost.name))
-        self.engine.discard_unclaimed()
+        self.engine.discard_unclaimed(functools.partial(definitions.may_be_defined, unusable))
         self.parameters.identify_cluster(self.entropy.token)
         if self.config.load_definitions is not None:
             definition_document.import_file(self, self.config.load_definitions)
@@ -485,13 +486,12 @@ class RunningNode:
     ) -> None:
         """Nobody is told that what the disk has refused of a commit is safe."""
         self.queue_faults.refused(epoch, names)
-        queues = {
-            queue
-            for vhost, name, _ in names
-            if vhost in self.vhosts and (queue := self.vhosts[vhost].queues.get(name)) is not None
-        }
+        # By name: a queue may be gone, or another one be in its place, since the commit was handed over.
+        by_vhost: dict[str, set[str]] = {}
+        for vhost, name, _ in names:
+            by_vhost.setdefault(vhost, set()).add(name)
         for session in list(self.sessions):
-            session.note_refused(epoch, queues, acks_of)
+            session.note_refused(epoch, by_vhost.get(session.vhost_name, set()), acks_of)
 
     def _on_store_failed(self, reason: str) -> None:
         if self.failed.done():

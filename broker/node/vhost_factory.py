@@ -104,6 +104,7 @@ class VhostFactory:
                 self._config.frame_max,
                 self._engine.order_acks,
                 self._engine.note_passed_on,
+                self._engine.note_way,
             ),
             republish_surely=SureLetters(
                 vhost,

@@ -316,9 +316,7 @@ class Session:
             self._demands.note(self.engine.epoch, self.settled)
             self.settled.clear()
 
-    def note_refused(
-        self, epoch: int, queues: AbstractSet[object], acks_of: AbstractSet[int]
-    ) -> None:
+    def note_refused(self, epoch: int, queues: AbstractSet[str], acks_of: AbstractSet[int]) -> None:
         """The disk has refused what the commit `epoch` has for these queues, and the acks of some."""
         refused = self._demands.refused(epoch, acks_of)
         channels = list(self.channels.values())

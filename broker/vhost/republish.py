@@ -11,7 +11,7 @@ the connection or timer whose turn it happened to be. A message is counted after
 
 `on_stored` is told when a copy has to reach the disk (virtual host, from which queue, to which): before the original's
 acknowledgement does. `on_passed_on` is told the same of what died when it arrived: there is no original, so that who
-published it waits for the copy.
+published it waits for the copy. `on_way` is told of copies that no disk has, since these may go on to one.
 
 State owned: dead letters that wait while others are being published. A target that is full, or whose time to live is 0,
 gives up messages itself. These wait for the ones on their way instead of being published from inside them, so that a
@@ -54,9 +54,11 @@ class Republisher:
         frame_max: int = 0,
         on_stored: Callable[[str, str, str], None] = lambda *_: None,
         on_passed_on: Callable[[str, str, str], None] = lambda *_: None,
+        on_way: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
         self._when_stored = on_stored
         self._when_passed_on = on_passed_on
+        self._when_on_way = on_way
         # No table is longer, whatever frames may be.
         self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
         self._vhost = vhost
@@ -174,6 +176,8 @@ class Republisher:
             # What a queue elsewhere keeps is no part of any commit here.
             if outcome.is_pending if isinstance(outcome, Rejected) else outcome == PENDING:
                 self._on_stored(death, queue.name)
+            elif isinstance(queue, Queue) and not queue.durable:
+                self._on_way(death, queue.name)
         except Exception as error:  # noqa: BLE001 - one queue must not cost the others
             taken = _taken_since(queue, before)
             if taken:
@@ -192,6 +196,11 @@ class Republisher:
         self._when_stored(self._vhost.name, death.queue, target)
         if death.is_new:
             self._when_passed_on(self._vhost.name, death.queue, target)
+
+    def _on_way(self, death: Death, target: str) -> None:
+        """A queue that keeps nothing on disk has them, or has passed them on to one that does."""
+        tell = self._when_passed_on if death.is_new else self._when_on_way
+        tell(self._vhost.name, death.queue, target)
 
     def _impossible(self, death: Death, error: FrameError) -> None:
         self._observer.dead_letter_impossible(self._vhost.name, death.queue, str(error))

@@ -18,6 +18,7 @@ deleted queue's directory is durably gone before another of the same name is mad
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
@@ -219,10 +220,11 @@ class StoreContext:
         queue.name_again(names)
         return queue
 
-    def take_unclaimed(self) -> list[QueueDisk]:
-        """Give the recovered queues that nobody opened."""
-        unclaimed = [queue for queue, _ in self.recovered.values()]
-        self.recovered.clear()
+    def take_unclaimed(self, kept: Collection[QueueNames]) -> list[QueueDisk]:
+        """Give the recovered queues that nobody opened, but for these."""
+        unclaimed = [queue for queue, _ in self.recovered.values() if queue.names not in kept]
+        for queue in unclaimed:
+            del self.recovered[queue.directory]
         return unclaimed
 
     def reserve_segments(self) -> None:

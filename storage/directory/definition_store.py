@@ -120,12 +120,13 @@ class SqliteDefinitionStore:
         try:
             self._set_up()
             self._check_format()
+            self._check_pages()
             self._connection.execute(_SCHEMA)
             self._empty_log()
         except sqlite3.Error as error:
             self._connection.close()
             raise self._unreadable(error) from error
-        except DiskFull:
+        except (DiskFull, StoreRefused):
             self._connection.close()
             raise
 
@@ -177,6 +178,15 @@ class SqliteDefinitionStore:
             if found < FORMAT:
                 self._connection.execute(f"PRAGMA user_version={FORMAT}")
 
+    def _check_pages(self) -> None:
+        """Look at all pages: a damaged one may hide rows, and a start removes the files of queues that have none.
+
+        Raises StoreRefused or sqlite3.Error.
+        """
+        (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise self._unreadable(sqlite3.DatabaseError(" ".join(found.split())))
+
     def _unreadable(self, error: Exception) -> StorageError:
         """An operational error says nothing about the file; any other means that it is damaged."""
         if isinstance(error, sqlite3.OperationalError):
@@ -198,7 +208,7 @@ class SqliteDefinitionStore:
                 "SELECT kind, key, value FROM definition ORDER BY kind, key"
             )
             return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
-        except (sqlite3.Error, ValueError) as error:
+        except (sqlite3.Error, ValueError, TypeError) as error:
             raise self._unreadable(error) from error
 
     def commit(self, changes: list[DefinitionChange]) -> None:

@@ -34,6 +34,7 @@ from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, ta
 from burrowmq.storage.directory.terms import (
     RecordedStore,
     recorded_store,
+    replace_file,
     reserve_segments,
     take_terms,
 )
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from burrowmq.storage.queue.recovery import QueueRecovery
 
 DEFINITIONS_FILE = "definitions.db"
+# SQLite takes a file that is shorter than its header for a new database.
+_SQLITE_HEADER = 100
 DefinitionsAt = Callable[[str], DefinitionStore]
 
 
@@ -187,11 +190,17 @@ def _with_log(setup: StoreSetup, recorded: RecordedStore) -> tuple[StoreSetup, l
 def _refuse_without_definitions(setup: StoreSetup) -> None:
     """Refuse a store whose definitions are missing: nobody would open its queues, and they would go."""
     filesystem, data_dir = setup.filesystem, setup.data_dir
-    if setup.definitions_at is not None or filesystem.exists(f"{data_dir}/{DEFINITIONS_FILE}"):
+    if setup.definitions_at is not None:
         return
-    vhosts = f"{data_dir}/vhosts"
+    path, vhosts = f"{data_dir}/{DEFINITIONS_FILE}", f"{data_dir}/vhosts"
+    is_there = filesystem.exists(path)
+    if is_there and filesystem.file_size(path) >= _SQLITE_HEADER:
+        return
     if filesystem.exists(vhosts) and filesystem.listdir(vhosts):
-        raise StoreRefused(f"{data_dir} has a store but no {DEFINITIONS_FILE}: restore that file")
+        what = "its {} is empty" if is_there else "no {}"
+        raise StoreRefused(
+            f"{data_dir} has a store but {what.format(DEFINITIONS_FILE)}: restore that file"
+        )
 
 
 def _new_context(
@@ -245,14 +254,14 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
         queues = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
-        _hold_on_to(context, directory)
+        _hold_on_to(context, directory, vhost)
         context.sync()
         for queue in queues:
             with suppress(WriteFailed):  # a journal that cannot be removed goes after another sync
                 queue.after_sync()
 
 
-def _hold_on_to(context: StoreContext, directory: str) -> None:
+def _hold_on_to(context: StoreContext, directory: str, vhost: str) -> None:
     """Have the directories of a vhost synced: what a process that was killed has made may not be durable.
 
     Whatever is confirmed from now on lies in them. That of the queues may not even be there, and whoever makes a queue
@@ -260,6 +269,10 @@ def _hold_on_to(context: StoreContext, directory: str) -> None:
     """
     context.filesystem.mkdir(f"{directory}/queues")
     cache, path = context.cache, f"{directory}/{VHOST_NAME_FILE}"
+    name = vhost.encode()
+    if not context.filesystem.exists(path) or context.filesystem.read_file(path) != name:
+        # Damaged, and a queue told it: the next damage may be to that.
+        replace_file(context.filesystem, path, name)
     if context.filesystem.exists(path):
         cache.store_written(path, open_file(context.filesystem, path))
     for changed in (f"{directory}/queues", directory, parent_of(directory), context.data_dir):

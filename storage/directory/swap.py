@@ -44,6 +44,11 @@ def commit_swap(filesystem: FileSystem, data_dir: str) -> None:
     finish_swap(filesystem, data_dir)
 
 
+def is_swapping(filesystem: FileSystem, data_dir: str) -> bool:
+    """Tell whether the parts of the new store, or some of them, are still to be moved into place."""
+    return filesystem.exists(f"{data_dir}/{_MARK}")
+
+
 def finish_swap(filesystem: FileSystem, data_dir: str) -> bool:
     """Finish a swap that was committed, or clear away one that was not; True when the store was replaced.
 

@@ -40,8 +40,18 @@ WITH_LOG = 3
 FORMAT = 3
 """The newest of the whole store. 1, from before version 0.1.0, had no names for the levels of priority queues:
 `takeover`. 2 has no commit log."""
+_CHECK_KEY = "check"
 FILE_SIZE_KEY = "msg_store_file_size_limit"
 ENTRY_COUNT_KEY = "queue_index_segment_entry_count"
+_KEYS_WITHOUT_CHECK = {
+    "format",
+    "identity",
+    "checksum",
+    "segment_ceiling",
+    "taking_over",
+    FILE_SIZE_KEY,
+    ENTRY_COUNT_KEY,
+}
 
 
 def _new_identity() -> bytes:
@@ -140,6 +150,7 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
     path = f"{data_dir}/{STORE_FILE}"
     try:
         text = json.loads(filesystem.read_file(path))
+        _look_for_damage(text)
         (identity,) = struct.unpack(f"{_IDENTITY_BYTES}s", bytes.fromhex(text["identity"]))
         limits = {name: int(text[name]) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
         version, ceiling = int(text["format"]), int(text["segment_ceiling"])
@@ -152,6 +163,22 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
         )
     has_log = version >= WITH_LOG
     return RecordedStore(path, identity, limits, ceiling, ceiling, taking_over, has_log)
+
+
+def _look_for_damage(text: dict[str, JsonValue]) -> None:
+    """Refuse a text whose check does not fit. Raises ValueError. One of before 0.1.1 has none.
+
+    A flipped bit may make format 2 of 3, and a start would remove the log with all that is in it.
+    """
+    check = text.pop(_CHECK_KEY, None)
+    if check is None and not text.keys() <= _KEYS_WITHOUT_CHECK:
+        raise ValueError("a name in it is not known")
+    if check is not None and check != _check_of(text):
+        raise ValueError("it is damaged")
+
+
+def _check_of(text: dict[str, JsonValue]) -> str:
+    return f"{zlib.crc32(json.dumps(text).encode()):08x}"
 
 
 def _limits_text(data_dir: str, found: dict[str, int], wanted: dict[str, int]) -> str:
@@ -192,6 +219,7 @@ def recorded_text(recorded: RecordedStore) -> bytes:
     }
     if recorded.taking_over:
         text["taking_over"] = True
+    text[_CHECK_KEY] = _check_of(text)
     return json.dumps(text).encode()
 
 

@@ -13,7 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from burrowmq.storage import real_time as time
-from burrowmq.storage.directory.backup import Cut, Pause, make_backup, take_cut
+from burrowmq.storage.directory.backup import (
+    Cut,
+    Pause,
+    discard_staging,
+    make_backup,
+    take_cut,
+)
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.errors import StorageError
@@ -50,6 +56,11 @@ class Backups:
             return None
         finally:
             job.note_cut((time.monotonic() - began) * 1000)
+
+    def give_up(self, job: BackupJob, reason: str) -> None:
+        """The backup of a cut cannot be built."""
+        discard_staging(self._context.filesystem, self._context.data_dir)
+        job.fail(reason)
 
     def build(self, cut: Cut, job: BackupJob, pause: Pause) -> None:
         """Build the backup of a cut; the job says how that went."""

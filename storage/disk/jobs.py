@@ -10,7 +10,7 @@ ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -31,6 +31,7 @@ from burrowmq.storage.errors import (
     SyncFailed,
     SyncFull,
     WriteFailed,
+    error_text,
     with_way_out,
 )
 from burrowmq.storage.files.cache import as_storage_errors
@@ -74,6 +75,9 @@ class DiskJobs:
         self._cache = context.cache
         self._short = ShortCommits(context, writer.queues(), writer.refusals, writer.counters)
         self._lock = threading.Lock()
+        # From before a sync until `Writer.is_rescuing` knows that it failed: files may say what they said before.
+        self._is_syncing = False
+        self._calm = threading.Condition(self._lock)
         self._is_synced_first = options.confirm == "fsync"
         self.at_once = AtOnce(writer, self._short, self._lock) if self._is_synced_first else None
         self._unsynced_limit = options.unsynced_limit
@@ -217,28 +221,35 @@ class DiskJobs:
         self._context.look_at_grown()
 
     def _write(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
-        writer = self._writer
         rescued = False
         while True:
             try:
                 with self._lock:
-                    writer.advance()
-                break
+                    failed = self._advance(commit, is_last=rescued)
+                if failed is None:
+                    break
             except NoDescriptors as error:
                 self._release_files(commit, error, wait_for_space)
             except DiskFull as error:
                 wait_for_space(error)
-            except (
-                SyncFailed
-            ) as error:  # a shared segment is full, and cannot be synced before it is sealed
-                if rescued:
-                    raise
-                rescued = not isinstance(error, SyncFull)
-                with self._lock:
-                    writer.begin_rescue(commit, {}, str(error))
+            else:
+                rescued = not isinstance(failed, SyncFull)
                 if not rescued:
-                    wait_for_space(DiskFull(str(error)))
+                    wait_for_space(DiskFull(str(failed)))
                 self._rescue(wait_for_space)
+
+    def _advance(self, commit: StagedCommit, *, is_last: bool) -> SyncFailed | None:
+        """Under the lock: go on writing a commit; gives why a rescue has begun, if one has."""
+        try:
+            self._writer.advance()
+        except (
+            SyncFailed
+        ) as error:  # a shared segment is full, and cannot be synced before it is sealed
+            if is_last:
+                raise
+            self._writer.begin_rescue(commit, {}, str(error))
+            return error
+        return None
 
     def is_upkeep_due(self, now: float) -> bool:
         """Whether `keep_acks_young` would do anything now."""
@@ -289,16 +300,19 @@ class DiskJobs:
     ) -> None:
         """Sync; after a failure, unless it `is_last`, write elsewhere and sync that. Raises StorageError."""
         while True:
-            failed, reason, is_full = self._sync_once(wait_for_space)
-            if not reason:
-                return
-            if is_last and not is_full and self._contain(failed, commit):
-                continue  # for directories that found no room
-            if is_last and not is_full:
-                raise SyncFailed(f"after writing elsewhere again: {reason}")
-            is_last = is_last or not is_full
-            with self._lock:
-                self._writer.begin_rescue(commit, failed, reason)
+            try:
+                failed, reason, is_full = self._sync_once(wait_for_space)
+                if not reason:
+                    return
+                if is_last and not is_full and self._contain(failed, commit):
+                    continue  # for directories that found no room
+                if is_last and not is_full:
+                    raise SyncFailed(f"after writing elsewhere again: {reason}")
+                is_last = is_last or not is_full
+                with self._lock:
+                    self._writer.begin_rescue(commit, failed, reason)
+            finally:
+                self._note_syncing(is_syncing=False)
             if is_full and wait_for_space is None:
                 raise DiskFull(reason)
             if is_full and wait_for_space is not None:
@@ -350,10 +364,12 @@ class DiskJobs:
         """
         attempts = 0
         while True:
+            self._note_syncing(is_syncing=True)
             try:
                 with as_storage_errors():
                     failed = self._writer.sync()
             except DiskFull as error:
+                self._note_syncing(is_syncing=False)
                 # Only directories are left to sync: all files are synced, and closing them frees descriptors.
                 attempts += 1
                 with self._lock:
@@ -366,6 +382,11 @@ class DiskJobs:
                 return {}, str(error), isinstance(error, SyncFull)
             else:
                 return failed, ", ".join(failed.values()), self._cache.was_full
+
+    def _note_syncing(self, *, is_syncing: bool) -> None:
+        with self._calm:
+            self._is_syncing = is_syncing
+            self._calm.notify_all()
 
     def idle(self) -> None:
         """Write acks, remove empty segments, make everything durable."""
@@ -458,7 +479,32 @@ class DiskJobs:
         if planned is None:
             return [], request.first_seq
         plan, store = planned
-        return self._reader.fetch(request.queue_id, plan, store, rescues), plan.next_seq
+        found = self._reader.fetch(request.queue_id, plan, store, rescues, self._look_again)
+        return found, plan.next_seq
+
+    def _look_again(self, queue_id: int, seqs: Sequence[int]) -> None:
+        """Messages look damaged. Raises ReadFailed when one is whole where it lies now, or nobody can tell.
+
+        While a sync is under way it may have failed: the kernel has then given the pages up that it was for, and shows
+        what was there before until they are written elsewhere, or again.
+        """
+        writer = self._writer
+        with self._calm:
+            self._calm.wait_for(lambda: not self._is_syncing)
+            reason = writer.why_unjudged(queue_id)
+            if reason:
+                raise ReadFailed(f"nobody knows what is on disk: {reason}")
+            queue = writer.queues().get(queue_id)
+            for seq in seqs:
+                try:
+                    if (
+                        queue is not None
+                        and queue.is_live(seq)
+                        and writer.acks.aside.is_whole(queue, seq)
+                    ):
+                        raise ReadFailed("what looked damaged is whole")
+                except OSError as error:
+                    raise ReadFailed(error_text(error, str(seq))) from error
 
     def close(self, ends: QueueEnds) -> None:
         """Stop cleanly. Raises StorageError."""

@@ -8,7 +8,7 @@ reader thread, without the lock; `next_lost` and `settled` on the disk thread. N
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from burrowmq.records import NamedTuple
 from burrowmq.storage.directory.context import StoreContext
@@ -42,6 +42,10 @@ class LostAcks(NamedTuple):
     places: int
 
 
+def _believe(_: int, __: Sequence[int]) -> None:
+    return None
+
+
 class Reader:
     """Reads of all open queues."""
 
@@ -56,12 +60,24 @@ class Reader:
         self._reported: set[tuple[int, int]] = set()
 
     def fetch(
-        self, queue_id: int, plan: ReadPlan, store: VhostStore, rescues: int
+        self,
+        queue_id: int,
+        plan: ReadPlan,
+        store: VhostStore,
+        rescues: int,
+        look_again: Callable[[int, Sequence[int]], None] = _believe,
     ) -> list[LoadedMessage]:
-        """Read what was planned after so many rescues. What is damaged is reported and left out. Raises ReadFailed."""
+        """Read what was planned after so many rescues. What is damaged is reported and left out. Raises ReadFailed.
+
+        `look_again` raises it where what looks damaged is not, or may not be.
+        """
         found, handles = fetch_records(plan, store)
         if None in found and self._counters.rescues != rescues:
             raise ReadFailed("what was to be read was written elsewhere since a sync failed")
+        bad = [*plan.corrupt]
+        bad += [seq for seq, entry in zip(plan.seqs, found, strict=True) if entry is None]
+        if bad:
+            look_again(queue_id, bad)
         load = self._context.load_message
         columns = zip(plan.seqs, found, handles, plan.expiries, strict=True)
         for seq in plan.corrupt:

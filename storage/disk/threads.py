@@ -46,6 +46,7 @@ _COPY_PAUSE_S = 0.005
 # In a busy store the pause after a slice of conversion is twice as long as the slice: it gets a third of the time.
 _CONVERT_SHARE = 2.0
 # After a slice that came to nothing.
+_BACKUP_END_S = 1.0
 _CONVERT_RETRY_S = 0.2
 # The scrubber lets reads go first, until its slice has been due for so long.
 _SCRUB_LATE_S = 1.0
@@ -332,7 +333,7 @@ class ThreadedBackend:
         if self._copier is not None:
             self._copier.join()
         if self._backup is not None:
-            self._backup.join()
+            self._backup.join(_BACKUP_END_S)  # its target may not answer
         if self._failure is not None:
             return
         try:
@@ -349,10 +350,13 @@ class ThreadedBackend:
         if chosen is None:
             return
         store, plan = chosen
-        self._copier = threading.Thread(
-            target=self._copy, args=(store, plan), name="copier", daemon=True
-        )
-        self._copier.start()
+        copier = threading.Thread(target=self._copy, args=(store, plan), name="copier", daemon=True)
+        try:
+            copier.start()
+        except RuntimeError as error:  # there are as many threads as there may be: later
+            self._jobs.compactor.put_in_place(store, plan, DiskFull(str(error)))
+        else:
+            self._copier = copier
 
     def _put_copied_in_place(self) -> bool:
         """Put what the copying thread has made in place; False when there was nothing, or it failed."""
@@ -379,13 +383,18 @@ class ThreadedBackend:
     def _start_backup(self, job: BackupJob) -> None:
         cut = self._jobs.backups.cut(job)
         if cut is not None:
-            self._backup = threading.Thread(
+            backup = threading.Thread(
                 target=self._jobs.backups.build,
                 args=(cut, job, self._closing.wait),
                 name="backup",
                 daemon=True,
             )
-            self._backup.start()
+            try:
+                backup.start()
+            except RuntimeError as error:  # there are as many threads as there may be
+                self._jobs.backups.give_up(job, str(error))
+            else:
+                self._backup = backup
 
     # -- the reader thread ----------------------------------------------------------------------------------------
 
@@ -395,8 +404,12 @@ class ThreadedBackend:
 
     def _run_reader(self) -> None:
         refused = Retries()
+        is_again = False  # the last read was one that was refused before
         while True:
-            read = refused.take(time.monotonic())
+            # However many are due again, and however long each takes the disk: others have every second turn.
+            may_be_again = not is_again or self._reads.empty()
+            read = refused.take(time.monotonic()) if may_be_again else None
+            is_again = read is not None
             if read is None:
                 if self._scrub.lateness_s(time.monotonic()) > _SCRUB_LATE_S:
                     self._scrub_some()

@@ -78,6 +78,9 @@ class Writer:
         self._filled: list[tuple[QueueDisk, Segment]] = []
         self._retiring: dict[QueueDisk, None] = {}
         self._ack_steps: deque[Callable[[], None]] = deque()  # that wait for a sync
+        # Queues whose references are dropped with this commit, and whose files may be gone: where a removal found no
+        # room it is tried again, and what they referred to cannot be read any more.
+        self._going: set[QueueDisk] = set()
         # A journal is full, and the one before cannot be removed without a sync.
         self.is_sync_due = False
         self.troubles = Troubles()
@@ -194,7 +197,7 @@ class Writer:
             self.acks.forget(command.queue_id)
         elif isinstance(command, DropUnclaimed):
             # Each is a step of its own, taken next: when one fails it is tried again, and the others still follow.
-            for queue in reversed(self.context.take_unclaimed()):
+            for queue in reversed(self.context.take_unclaimed(command.kept)):
                 self._steps.insert(1, partial(self._delete_queue, queue))
         else:
             self._shared.forget(command.vhost)
@@ -203,6 +206,13 @@ class Writer:
     def _delete_queue(self, queue: QueueDisk, *, is_defined: bool = False) -> None:
         self.conversion.discard(queue)
         self._retiring.pop(queue, None)
+        if queue not in self._going:
+            self._drop_all(queue)
+            self._going.add(queue)
+        self.context.remove_queue(queue, is_defined=is_defined)
+        self._going.discard(queue)
+
+    def _drop_all(self, queue: QueueDisk) -> None:
         try:
             handles = queue.all_handles()
         except ReadFailed as error:
@@ -210,7 +220,6 @@ class Writer:
             self.acks.miscount(queue, str(error))
         if queue.unread:
             self.acks.miscount(queue, queue.take_unread())
-        self.context.remove_queue(queue, is_defined=is_defined)
         if handles:
             self._shared.dropped(queue.vhost).extend(handles)
 

@@ -64,7 +64,10 @@ class LogFileSystem:
         left = self.base.write_some(outside) if outside else 0
         for done, (file, (given, data, offset)) in enumerate(zip(own, writes, strict=True)):
             if file is None:
-                given.pwrite(data, offset)
+                try:
+                    given.pwrite(data, offset)
+                except OSError:  # of a transient queue's file: who writes it again hears why
+                    return done
             elif left:
                 left -= 1
                 file.note_written(data, offset)

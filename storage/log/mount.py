@@ -56,6 +56,9 @@ def unmount(filesystem: LogFileSystem) -> FileSystem:
 def remove_log(base: FileSystem, data_dir: str) -> None:
     """Remove a log that nothing is in, durably. Raises OSError."""
     if base.exists(f"{data_dir}/{DIRECTORY}"):
+        # A start before this one may have said in STORE.json that there is no log, and been killed before that was
+        # durable: with the power it would say again that there is one, and nothing would be started without it.
+        base.fsync_dir(data_dir)
         base.rmtree(f"{data_dir}/{DIRECTORY}")
         base.fsync_dir(data_dir)
 

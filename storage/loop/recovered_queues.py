@@ -7,6 +7,8 @@ discarded is never given again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import RecoveredQueue, RecoveryReport
 
@@ -33,6 +35,9 @@ class RecoveredQueues:
         for place in [place for place in self._found if place[0] == vhost]:
             del self._found[place]
 
-    def discard(self) -> None:
-        """Nobody gets what is left: it is deleted."""
-        self._found.clear()
+    def discard(
+        self, kept: Callable[[QueueNames], bool] = lambda _: False
+    ) -> frozenset[QueueNames]:
+        """Nobody gets what is left, but for these, which are given: it is deleted."""
+        self._found = {place: found for place, found in self._found.items() if kept(found.names)}
+        return frozenset(found.names for found in self._found.values())

@@ -74,9 +74,10 @@ class DeleteVhost(NamedTuple):
 
 
 class DropUnclaimed(NamedTuple):
-    """Recovered queues that nobody opened are gone."""
+    """Recovered queues that nobody opened are gone, but for some."""
 
     queue_id: int
+    kept: frozenset[QueueNames] = frozenset()
 
 
 VhostQueue: TypeAlias = tuple[str, str]

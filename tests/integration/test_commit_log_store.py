@@ -16,6 +16,7 @@ from burrowmq.storage.log.small_queues import UNPACKED
 from burrowmq.storage.types import BackupJob
 from tests.support.offline_store import OPTIONS, commit, open_engine, read_all
 from tests.support.store_on_disk import message
+from tests.support.store_record import changed
 
 WITH_LOG = replace(OPTIONS, has_log=True)
 NAMES = [f"q{number}" for number in range(20)]
@@ -76,8 +77,8 @@ def test_a_store_whose_log_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreRefused, match=r"1\.log is missing"):
         open_engine(tmp_path)
     assert main(["--data-dir", str(tmp_path), "check"]) == 69
-    text = (tmp_path / "STORE.json").read_text()
-    (tmp_path / "STORE.json").write_text(text.replace('"format": 3', '"format": 4'))
+    record = tmp_path / "STORE.json"
+    record.write_bytes(changed(record.read_bytes(), format=4))
     with pytest.raises(StoreRefused, match="format 4 is not known"):
         open_engine(tmp_path)
 

@@ -169,6 +169,9 @@ class MemoryEngine:
     def note_passed_on(self, *_: str) -> None:
         """What died when it arrived went on to another queue: nothing is refused here."""
 
+    def note_way(self, *_: str) -> None:
+        """Messages went to a queue that is not durable."""
+
     def order_acks(self, *_: str) -> None:
         """Count the moves."""
         self.moves += 1

@@ -75,6 +75,7 @@ class SimThreads:
             Lock=lambda: SimLock(self),
             RLock=lambda: SimRLock(self),
             Event=lambda: SimEvent(self),
+            Condition=lambda lock: SimCondition(self, lock),
             current_thread=lambda: SimpleNamespace(name="simulated"),
         )
         self.queue = SimpleNamespace(SimpleQueue=self._simple_queue, Empty=queue.Empty)
@@ -194,9 +195,9 @@ class SimThread:
         """It runs when the generator says so."""
         self._threads.threads.append(self)
 
-    def join(self) -> None:
+    def join(self, timeout: float | None = None) -> None:
         """Wait for its end."""
-        self._threads.wait(lambda: self.greenlet.dead)
+        self._threads.wait(lambda: self.greenlet.dead, timeout)
 
 
 class SimLock:
@@ -274,6 +275,31 @@ class SimEvent:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for it."""
         return self._threads.wait(self.is_set, timeout)
+
+
+class SimCondition:
+    """`threading.Condition` of a lock."""
+
+    def __init__(self, threads: SimThreads, lock: SimLock) -> None:
+        self._threads = threads
+        self._lock = lock
+
+    def __enter__(self) -> bool:
+        return self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def notify_all(self) -> None:
+        """Whoever waits looks by itself."""
+
+    def wait_for(self, predicate: Callable[[], bool]) -> bool:
+        """Without the lock, until something is so."""
+        while not predicate():
+            self._lock.release()
+            self._threads.wait(predicate)
+            self._lock.acquire()
+        return True
 
 
 class SimQueue:

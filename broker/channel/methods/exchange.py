@@ -117,7 +117,7 @@ def delete(channel: Channel, method: Any) -> None:
     def on_agreed(error: AmqpError | None) -> None:
         if error is not None:
             raise error
-        answer(channel, method, Methods.DeleteOk(), staged=staged)
+        answer(channel, method, Methods.DeleteOk(), staged=staged, is_durable=exchange is None)
 
     if exchange is None:
         on_agreed(None)
@@ -149,7 +149,7 @@ def unbind(channel: Channel, method: Any) -> None:
     edge = _edge(method)
     check_binding(channel, edge)
     channel.vhost.unbind(edge, channel.session)
-    answer(channel, method, Methods.UnbindOk(), staged=staged)
+    answer(channel, method, Methods.UnbindOk(), staged=staged, is_durable=True)
 
 
 def _edge(method: Any) -> Edge:

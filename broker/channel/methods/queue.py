@@ -192,7 +192,7 @@ def unbind(channel: Channel, method: Any) -> None:
     edge = _edge(channel, method)
     check_binding(channel, edge)
     channel.vhost.unbind(edge, channel.session)
-    answer(channel, method, Methods.UnbindOk(), staged=staged)
+    answer(channel, method, Methods.UnbindOk(), staged=staged, is_durable=True)
 
 
 def purge(channel: Channel, method: Any) -> None:
@@ -226,7 +226,7 @@ def delete(channel: Channel, method: Any) -> None:
     channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)
     if queue is None:
-        answer(channel, method, Methods.DeleteOk(0), staged=staged)
+        answer(channel, method, Methods.DeleteOk(0), staged=staged, is_durable=True)
         return
     vhost.check_access(queue, channel.session)
     wait_for(channel, method, queue.ask, functools.partial(_delete_known, channel, method, queue))

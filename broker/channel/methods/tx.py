@@ -14,6 +14,8 @@ from burrowmq.broker.channel.confirms import Ticketed
 from burrowmq.broker.channel.handover import enqueue_sheaves
 from burrowmq.broker.channel.transaction import Committing, Transaction
 from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, REFUSED, Ticket
+from burrowmq.broker.queue.port import QueuePort
+from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import sheaves
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.methods import Tx
@@ -43,7 +45,9 @@ def commit(channel: Channel, method: Any) -> None:
     channel.transaction = Transaction()
     outcome = ACCEPTED
     tickets: list[Ticketed] = []
-    for flags, messages, routes in transaction.publishes:
+    for run in transaction.publishes:
+        run.routes[:] = _as_they_are_now(channel, run.routes)
+        flags, messages, routes = run
         parts = sheaves(messages, routes)
         outcome |= enqueue_sheaves(channel, messages, routes, parts, flags, tickets)
     for act, pieces in transaction.settlements:
@@ -59,6 +63,22 @@ def commit(channel: Channel, method: Any) -> None:
         _answer_when_durable(channel, transaction, waiting, is_staged=is_staged)
     else:
         channel.reply(Tx.CommitOk())
+
+
+def _as_they_are_now(channel: Channel, routes: list[Route]) -> list[Route]:
+    """RabbitMQ keeps the names of queues: where one is gone, what has its name now, if anything, gets the messages."""
+    queues = channel.vhost.queues
+    known: dict[Route, Route] = {}
+    for route in set(routes):
+        found = route.queues or ()
+        if any(map(_is_gone, found)):
+            now = [queues.get(each.name) if _is_gone(each) else each for each in found]
+            known[route] = Route(route.exchange, tuple(each for each in now if each is not None))
+    return [known.get(route, route) for route in routes] if known else routes
+
+
+def _is_gone(queue: QueuePort) -> bool:
+    return bool(getattr(queue, "is_deleted", False))  # no queue has none
 
 
 def _has_to_wait(channel: Channel) -> bool:

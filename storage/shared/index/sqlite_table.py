@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from itertools import accumulate
 
 from burrowmq.storage.errors import DiskFull, StorageError
+from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.shared.segment import (
     FILE_HEADER_SIZE,
@@ -28,6 +29,8 @@ from burrowmq.storage.shared.segment import (
 )
 
 _LARGE = 255
+# The primary code of an extended one.
+_PRIMARY = 0xFF
 _CACHE_KB = 4096
 _SCHEMA = """
 CREATE TABLE slot (
@@ -251,13 +254,38 @@ class SqliteIndex:
         if self._filesystem.exists(self._directory):
             self._filesystem.rmtree(self._directory)
         self._filesystem.mkdir(self._directory)
+        try:
+            self._connection = self._connect()
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
-        connection.execute("PRAGMA synchronous=OFF")
-        connection.execute("PRAGMA journal_mode=MEMORY")
-        connection.execute("PRAGMA temp_store=MEMORY")
-        connection.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
-        connection.execute(_SCHEMA)
-        self._connection = connection
+        try:
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute("PRAGMA journal_mode=MEMORY")
+            connection.execute("PRAGMA temp_store=MEMORY")
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+            connection.execute(_SCHEMA)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _error(self, error: sqlite3.Error) -> StorageError:
+        """Give what it means; where it cannot be opened, a file of ours may say why: no descriptor is left."""
+        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+        text = f"{self._path}: {error}"
+        if code == sqlite3.SQLITE_FULL:
+            return DiskFull(text)
+        if code == sqlite3.SQLITE_CANTOPEN:
+            probe = f"{self._path}.probe"
+            try:
+                self._filesystem.create(probe).close()
+                self._filesystem.unlink(probe)
+            except OSError as refused:
+                return write_error(self._path, refused)
+        return StorageError(text)
 
     def begin(self, file: SegmentFile, segment_no: int) -> Table:
         """Make the table of a new segment."""
@@ -280,15 +308,11 @@ class SqliteIndex:
                 yield connection
                 connection.execute("COMMIT")
             except sqlite3.Error as error:
-                kind = (
-                    DiskFull
-                    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
-                    else StorageError
-                )
-                raise kind(f"{self._path}: {error}") from error
+                raise self._error(error) from error
             finally:
                 if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                    with suppress(sqlite3.Error):  # the next BEGIN says that it is not done
+                        connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the database."""

@@ -178,3 +178,24 @@ def test_no_module_of_store_and_broker_asks_another_clock() -> None:
         assert others == []
         assert store_threads.time is machine.time  # type: ignore[comparison-overlap]
     assert store_threads.time is real_time
+
+
+def test_who_waits_for_something_under_a_lock_lets_others_have_it_meanwhile() -> None:
+    machine, seen = threads(share=1.0), list[str]()
+    calm = machine.threading.Condition(machine.threading.Lock())
+
+    def wait() -> None:
+        with calm:
+            calm.wait_for(lambda: "done" in seen)
+            seen.append("waited")
+
+    def do() -> None:
+        with calm:
+            machine.switch_point()
+            seen.append("done")
+            calm.notify_all()
+
+    for target in (wait, do):
+        machine.threading.Thread(target=target).start()
+    finish(machine)
+    assert seen == ["done", "waited"]

@@ -70,8 +70,8 @@ def test_a_deleted_vhost_takes_the_queues_that_nobody_opened_along() -> None:
         queue = context.new_queue(QueueNames(vhost, "q"), durable=True)
         context.keep_recovered(queue, RecoveredQueue(queue.names))
     context.delete_vhost("/")
-    assert [queue.vhost for queue in context.take_unclaimed()] == ["other"]
-    assert context.take_unclaimed() == []
+    assert [queue.vhost for queue in context.take_unclaimed(())] == ["other"]
+    assert context.take_unclaimed(()) == []
 
 
 def test_a_recovered_queue_gets_its_name_from_whoever_opens_it() -> None:

@@ -30,6 +30,7 @@ from tests.simulation.store_world import make_message, read_all
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
+from tests.support.store_record import changed
 from tests.unit.storage.test_engine import engine_on, publish, unopened
 
 COUNT = 64
@@ -199,7 +200,7 @@ def test_an_unreadable_or_missing_store_file_is_refused() -> None:
     filesystem.damage("/data/STORE.json", 0, b"x")
     with pytest.raises(StoreRefused, match="cannot be read"):
         reopen(filesystem, rows)
-    filesystem.damage("/data/STORE.json", 0, content.replace(b'"format": 2', b'"format": 7'))
+    filesystem.damage("/data/STORE.json", 0, changed(content, format=7))
     with pytest.raises(UnknownFormat):
         reopen(filesystem, rows)
     filesystem.unlink("/data/STORE.json")

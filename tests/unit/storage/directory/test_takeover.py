@@ -15,6 +15,7 @@ from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, read_all
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
+from tests.support.store_record import changed
 from tests.support.stored_message import FakeMessage
 from tests.unit.storage.test_engine import commit, publish
 
@@ -70,7 +71,7 @@ def store_of_format_1(version: int, *, clean: bool, strict: bool = True) -> SimF
     parts = take_terms(filesystem, "/data")
     for path in [path for path in filesystem.paths() if path.endswith(NAME_FILE)]:
         replace(filesystem, path, filesystem.content(path).replace(b"LEVEL: 0\n", b""))
-    text = filesystem.content(STORE_FILE).replace(b'"format": 2', b'"format": 1')
+    text = changed(filesystem.content(STORE_FILE), has_check=False, format=1)
     replace(filesystem, STORE_FILE, text)
     if parts is not None:
         terms = load_json(parts[0])

@@ -29,6 +29,7 @@ from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat, W
 from burrowmq.storage.types import StoreOptions
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
+from tests.support.store_record import changed
 
 DATA = "/data"
 
@@ -153,8 +154,7 @@ def test_a_record_that_cannot_be_understood_is_refused(
 ) -> None:
     filesystem = made()
     path = f"{DATA}/{STORE_FILE}"
-    text = json.loads(filesystem.content(path)) | change
-    replace_file(filesystem, path, json.dumps(text).encode())
+    replace_file(filesystem, path, changed(filesystem.content(path), **change))
     with pytest.raises(kind):
         read_recorded(filesystem, DATA)
 
@@ -162,8 +162,7 @@ def test_a_record_that_cannot_be_understood_is_refused(
 def test_a_format_from_before_has_to_be_taken_over() -> None:
     filesystem = made()
     path = f"{DATA}/{STORE_FILE}"
-    text = json.loads(filesystem.content(path)) | {"format": 1}
-    replace_file(filesystem, path, json.dumps(text).encode())
+    replace_file(filesystem, path, changed(filesystem.content(path), has_check=False, format=1))
     recorded = read_recorded(filesystem, DATA)
     assert recorded.taking_over
     recorded.begin_takeover(filesystem)

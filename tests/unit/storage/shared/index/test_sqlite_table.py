@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from burrowmq.storage.errors import DiskFull, StorageError
 from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.shared.index import sqlite_table
 from burrowmq.storage.shared.index.sqlite_table import SqliteIndex
 from burrowmq.storage.shared.segment import SegmentFile, TableGone
 from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
+from tests.support import offline_store
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
 
@@ -128,3 +131,37 @@ def test_a_database_is_no_file_of_the_store() -> None:
     with index.changing() as run:
         assert run.execute("PRAGMA synchronous").fetchone() == (0,)
         assert isinstance(run, sqlite3.Connection)
+
+
+def test_no_room_for_the_index_of_a_shared_store_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def full(*given, **named):
+        connection = connect(*given, **named)
+        connection.execute("PRAGMA max_page_count=1")
+        return connection
+
+    monkeypatch.setattr(sqlite_table.sqlite3, "connect", full)
+    with pytest.raises(DiskFull):
+        SqliteIndex(OsFileSystem(), str(tmp_path / "index")).open()
+
+
+def test_a_start_without_room_for_the_index_gives_up_the_ballast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = offline_store.make_store(tmp_path)
+    ballast = tmp_path / "ballast"
+    ballast.write_bytes(bytes(1 << 20))
+    connect = sqlite3.connect
+
+    def full(*given, **named):
+        connection = connect(*given, **named)
+        if ballast.exists():
+            connection.execute("PRAGMA max_page_count=1")
+        return connection
+
+    monkeypatch.setattr(sqlite_table.sqlite3, "connect", full)
+    options = replace(offline_store.OPTIONS, store_index="sqlite")
+    assert offline_store.bodies_of(tmp_path, options) == bodies

@@ -1,0 +1,252 @@
+"""What clients hear of queues that went while a commit was in flight, and of copies that only memory has.
+
+Covers: broker/node/running.py, broker/channel/methods/tx.py, storage/log/filesystem.py, storage/engine.py
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pika import BasicProperties, spec
+
+from burrowmq.config.store import StoreConfig
+from burrowmq.storage.loop.staged_commit import StagedCommit
+from burrowmq.storage.names import QueueNames
+from tests.support.bench.client import Client
+from tests.support.bench.node import NodeBench
+from tests.support.wire_client import method_bytes, publish_bytes
+
+FOR_GOOD = 1 << 30
+PERSISTENT = BasicProperties(delivery_mode=2)
+TO_BAD = {
+    "x-dead-letter-exchange": "",
+    "x-dead-letter-routing-key": "bad",
+    "x-max-length": 0,
+}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[NodeBench]:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as found:
+        yield found
+
+
+def refuse(bench: NodeBench, name: str = "bad") -> None:
+    place = f"/{QueueNames('/', name).directory}/"
+    bench.disk.fail("pwrite", errno.EIO, times=FOR_GOOD, path_part=place)
+
+
+def names(client: Client) -> list[str]:
+    return [method.NAME for _, method in client.read()]
+
+
+def connect(bench: NodeBench) -> Client:
+    return bench.connect(1, capabilities={"basic.nack": True})
+
+
+def declare(client: Client, name: str, *, durable: bool = True, **options: Any) -> None:
+    client.call(1, spec.Queue.Declare(queue=name, durable=durable, **options))
+
+
+def published(key: str, body: bytes = b"body", **options: Any) -> bytes:
+    return publish_bytes(1, "", key, body, properties=PERSISTENT, **options)
+
+
+@contextmanager
+def slow_disk(bench: NodeBench) -> Iterator[Callable[[], None]]:
+    """A commit is under way until what this gives is called; what is staged meanwhile is the next one."""
+    backend = bench.node.engine._backend
+    assert backend is not None
+    submit, held = backend.submit, list[StagedCommit]()
+    backend.submit = held.append  # type: ignore[method-assign]
+
+    def done() -> None:
+        backend.submit = submit  # type: ignore[method-assign]
+        while held:
+            commit = held.pop(0)
+            bench.perform(lambda commit=commit: submit(commit))  # type: ignore[misc]
+        bench.perform(bench.node.engine.hand_over)
+
+    yield done
+    done()
+
+
+def live_on_disk(bench: NodeBench) -> int:
+    writer = bench.node.engine._writer
+    assert writer is not None
+    return sum(one.live for queue in writer.queues().values() for one in queue.index)
+
+
+@pytest.mark.parametrize("when", ["same turn", "in flight", "declared again"])
+def test_what_died_on_arrival_is_not_confirmed_when_its_queue_goes_before_the_disk_refuses_the_copy(
+    bench: NodeBench, when: str
+) -> None:
+    client, other = connect(bench), connect(bench)
+    declare(client, "bad")
+    declare(client, "source", arguments=TO_BAD)
+    client.call(1, spec.Confirm.Select())
+    refuse(bench)
+    delete = method_bytes(1, spec.Queue.Delete(queue="source"))
+    with slow_disk(bench) as done:
+        if when == "same turn":
+            client.send(published("source"), delete)
+        else:
+            client.send(published("source"))
+            other.send(delete)
+        if when == "declared again":
+            third = connect(bench)
+            third.send(method_bytes(1, spec.Queue.Declare(queue="source", durable=True)))
+        done()
+    heard = names(client)
+    assert live_on_disk(bench) == 0, "only memory has it"
+    assert "Basic.Ack" not in heard
+    assert "Basic.Nack" in heard
+
+
+def test_nor_is_a_transaction_that_published_it(bench: NodeBench) -> None:
+    client, other = connect(bench), connect(bench)
+    declare(client, "bad")
+    declare(client, "source", arguments=TO_BAD)
+    client.call(1, spec.Tx.Select())
+    refuse(bench)
+    with slow_disk(bench) as done:
+        client.send(published("source"), method_bytes(1, spec.Tx.Commit()))
+        other.send(method_bytes(1, spec.Queue.Delete(queue="source")))
+        done()
+    assert live_on_disk(bench) == 0, "only memory has it"
+    assert names(client) == ["Channel.Close"]
+
+
+@pytest.mark.parametrize("times", [1, FOR_GOOD])
+def test_what_a_transient_queues_file_refuses_does_not_end_the_store(
+    tmp_path: Path, times: int
+) -> None:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="on")) as bench:
+        errors: list[dict[str, Any]] = []  # inline, what ends the store is raised in the loop
+        bench.loop.set_exception_handler(lambda _, context: errors.append(context))
+        client = connect(bench)
+        client.call(1, spec.Confirm.Select())
+        for name in ("transient", "durable"):
+            lazy = {"x-queue-mode": "lazy"}
+            declare(client, name, durable=name == "durable", arguments=lazy)
+        client.send(published("transient"), published("durable"))
+        client.read()
+        bench.disk.fail("pwrite", errno.EIO, times=times, path_part="/transient/")
+        client.send(published("transient"), published("durable"))
+        assert bench.disk.failed
+        heard = names(client)
+        assert not errors
+        assert heard[-1] == "Basic.Ack"
+
+
+def test_what_a_transaction_published_goes_to_the_queue_that_has_the_name_at_the_commit(
+    bench: NodeBench,
+) -> None:
+    client, other = connect(bench), connect(bench)
+    declare(client, "q")
+    client.call(1, spec.Tx.Select())
+    client.send(published("q"))
+    other.call(1, spec.Queue.Delete(queue="q"))
+    declare(other, "q")
+    client.send(method_bytes(1, spec.Tx.Commit()))
+    assert names(client) == ["Tx.CommitOk"]
+    assert bench.node.vhosts["/"].queues["q"].ready_count == 1
+
+
+def test_a_mandatory_message_comes_back_where_its_queue_is_gone_at_the_commit(
+    bench: NodeBench,
+) -> None:
+    client, other = connect(bench), connect(bench)
+    declare(client, "q")
+    client.call(1, spec.Tx.Select())
+    client.send(published("q", mandatory=True))
+    other.call(1, spec.Queue.Delete(queue="q"))
+    client.send(method_bytes(1, spec.Tx.Commit()))
+    assert names(client) == ["Basic.Return", "Tx.CommitOk"]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        spec.Queue.Delete(queue="q"),
+        spec.Exchange.Delete(exchange="x"),
+        spec.Queue.Unbind(queue="q", exchange="x", routing_key="k"),
+        spec.Exchange.Unbind(destination="y", source="x", routing_key="k"),
+    ],
+    ids=lambda method: method.NAME,
+)
+def test_that_something_is_gone_is_said_when_that_is_durable(bench: NodeBench, method: Any) -> None:
+    first, second = connect(bench), connect(bench)
+    declare(first, "q")
+    for name in ("x", "y"):
+        first.call(1, spec.Exchange.Declare(exchange=name, type="topic", durable=True))
+    first.call(1, spec.Queue.Bind(queue="q", exchange="x", routing_key="k"))
+    first.call(1, spec.Exchange.Bind(destination="y", source="x", routing_key="k"))
+    with slow_disk(bench) as done:
+        for client in (first, second):
+            client.send(method_bytes(1, method))
+        assert names(first) == []
+        assert names(second) == []
+        done()
+    assert names(first) == names(second) == [f"{method.NAME}Ok"]
+
+
+def test_a_definition_that_a_start_cannot_use_does_not_cost_the_queues_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with NodeBench(tmp_path) as bench:
+        client = connect(bench)
+        client.call(1, spec.Confirm.Select())
+        declare(client, "q")
+        client.send(published("q"))
+        assert names(client) == ["Basic.Ack"]
+    disk, store, row = bench.disk, bench.store, ("queue", '["/","q"]')
+    good = store._texts[row]
+    count = 0
+    for text in (good.replace("auto_delete", "auto_delate"), good):  # and somebody mends it
+        store._texts[row] = text
+        monkeypatch.setattr("tests.support.bench.node.SimFileSystem", lambda strict: disk)
+        monkeypatch.setattr(
+            "tests.support.bench.node.MemoryDefinitionStore", lambda _, last=store: last
+        )
+        with NodeBench(tmp_path) as bench:
+            bench.perform(bench.node.scheduler.touch)
+            queue = bench.node.vhosts["/"].queues.get("q")
+            count = queue.ready_count if queue is not None else 0
+        store = bench.store
+    assert count == 1
+
+
+@pytest.mark.parametrize("dies_on_arrival", [True, False])
+def test_dead_letters_that_go_through_a_transient_queue_are_the_only_copies_too(
+    bench: NodeBench, dies_on_arrival: bool
+) -> None:
+    client = connect(bench)
+    declare(client, "bad")
+    declare(client, "between", durable=False, arguments=TO_BAD)
+    arguments = {**TO_BAD, "x-dead-letter-routing-key": "between"}
+    if not dies_on_arrival:
+        del arguments["x-max-length"]
+    declare(client, "source", arguments=arguments)
+    client.call(1, spec.Confirm.Select())
+    if dies_on_arrival:
+        refuse(bench)
+    client.send(published("source"))
+    heard = names(client)
+    if not dies_on_arrival:
+        refuse(bench)
+        ((_, got),) = client.call(1, spec.Basic.Get(queue="source"))
+        client.call(1, spec.Basic.Reject(delivery_tag=got.delivery_tag, requeue=False))
+        bench.perform(bench.node.engine.idle)
+    writer = bench.node.engine._writer
+    assert writer is not None
+    withheld = [writer.queues()[one].names.name for one in writer.refusals.withheld()]
+    assert heard == (["Basic.Nack"] if dies_on_arrival else ["Basic.Ack"])
+    assert dies_on_arrival or withheld == ["source"], (
+        "the original's acknowledgement is not written"
+    )
