@@ -58,12 +58,16 @@ def save(
         store.persistent.close()
         store.transient.close()
     context.sync()
+    if context.cache.has_outlived:  # some waited for that
+        context.cache.sweep()
+        context.sync()
     vhosts = context.vhosts()
     # The key "version_1" says that the rows of segments have their version.
     text: JsonValue = {"version_1": [], "vhosts": [[one.vhost] for one in vhosts], "queues": rows}
     parts = [dump_json(text)]
     parts += [store.persistent.snapshot_terms() for store in vhosts]
-    if not context.is_miscounted:  # without terms the next start counts the references
+    # Without terms the next start counts the references, and looks for files of before a conversion.
+    if not context.is_miscounted and not context.cache.has_outlived:
         try:
             write_terms(context.filesystem, context.data_dir, parts)
         except OSError as error:

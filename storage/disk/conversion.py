@@ -70,7 +70,7 @@ class Conversion:
         self._queues.pop(queue, None)
 
     def begin(self) -> bool:
-        """Choose the segments of a slice; True when journals need a sync before. Raises StorageError.
+        """Choose the segments of a slice; True when journals or names need a sync before. Raises StorageError.
 
         A queue that the disk refuses what has to be done before stays as it is until the next start.
         """
@@ -92,6 +92,9 @@ class Conversion:
             if queue in refused:
                 continue
             self._looked_at = queue
+            if queue.place.cache.is_waiting(queue.directory):
+                is_waiting = True  # more old files that stay until then would fill the disk
+                continue
             if queue.is_conversion_held_up:
                 queue.flush_journals()
                 is_waiting = is_waiting or queue.is_conversion_held_up

@@ -1,13 +1,15 @@
 """Open files of all queues together: a bounded cache, and what has to be synced.
 
 State: the open files by path, least recently used first, the files and directories that were written since their last
-sync ("dirty"), and the files that could not be removed. Called by the queues' files on the disk thread. The reader
-thread gets its files here too, under the lock of `storage.disk.jobs`; it may go on reading one that is no longer in the
-cache, or unlinked, because a file closes with its last reference.
+sync ("dirty"), the files that could not be removed, and those that stay until their directory's names are durable.
+Called by the queues' files on the disk thread. The reader thread gets its files here too, under the lock of
+`storage.disk.jobs`; it may go on reading one that is no longer in the cache, or unlinked, because a file closes with
+its last reference.
 
 Invariants: a dirty file stays open until it was synced, so that its sync hears of a write-back that failed; a sync that
 failed is never tried again on that file. Stores, indexes and directories are synced together, in any order: nothing is
-confirmed before all are, and recovery drops an index entry whose body is not there.
+confirmed before all are, and recovery drops an index entry whose body is not there. A file that has taken another's
+place is not removed before that one: alone, the other would count again.
 
 Beside the cache stand the translations of the operating system's errors into the store's.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -134,7 +136,9 @@ class FileCache:
         self._dirty_stores: dict[str, File] = {}
         self._dirty_indexes: dict[str, File] = {}
         self._dirty_dirs: dict[str, None] = {}
-        self._leftovers: dict[str, None] = {}
+        self._leftovers: dict[str, str] = {}  # with what has taken their place, if that matters
+        # The same of files that stay until a directory is durable, for each that found no room to become so.
+        self._behind: dict[str, dict[str, str]] = {}
 
     def get(self, path: str) -> File:
         """Give the file at path, opened if need be. Raises OSError, or DiskFull while there is no descriptor for it."""
@@ -154,7 +158,7 @@ class FileCache:
             file = self._create_anyway(path)
         except OSError as error:
             raise write_error(path, error) from error
-        self._leftovers.pop(path, None)
+        self._keep_name(path)
         self._keep(path, file)
         if is_synced:
             self._dirty_dirs[parent_of(path)] = None
@@ -202,6 +206,8 @@ class FileCache:
 
         Raises WriteFailed: then the next sync still makes durable what was written to it, since a start may find it.
         """
+        if self._leftovers or self._behind:
+            self._unlink_older(path)
         try:
             self.filesystem.unlink(path)
         except FileNotFoundError:
@@ -212,26 +218,77 @@ class FileCache:
         self.forget(path)
         self._dirty_dirs[parent_of(path)] = None
 
-    def unlink_or_leave(self, path: str) -> None:
+    def _unlink_older(self, path: str) -> None:
+        """Remove what a file has taken the place of. Raises WriteFailed."""
+        if path in self._behind.get(parent_of(path), {}).values():
+            raise WriteFailed(f"{path}: it stays until there is room to sync its directory")
+        for old in [old for old, by in self._leftovers.items() if by == path]:
+            self.unlink(old)
+            self._leftovers.pop(old, None)
+
+    def unlink_or_leave(self, path: str, by: str = "") -> None:
         """Remove a file that a start would remove too; when that fails `sweep` tries again.
 
-        A name that is used again is no leftover any more (`create`).
+        Where its directory `is_waiting` it stays until then. `by` is the file that has taken its place: it stays as
+        long. A name that is used again is no leftover any more (`create`, `replaced`).
         """
+        waiting = self._behind.get(parent_of(path))
+        if waiting is not None:
+            waiting[path] = by
+            return
         try:
             self.unlink(path)
         except WriteFailed:
-            self._leftovers[path] = None
+            self._leftovers[path] = by
+
+    def replaced(self, path: str) -> None:
+        """Another file has this name now, by a rename."""
+        self._keep_name(path)
+        self.forget(path)
+
+    def _keep_name(self, path: str) -> None:
+        """There is a file of this name that is needed."""
+        self._leftovers.pop(path, None)
+        if self._behind:
+            self._behind.get(parent_of(path), {}).pop(path, None)
 
     def sweep(self) -> None:
         """Remove what could not be removed before."""
-        leftovers, self._leftovers = list(self._leftovers), {}
-        for path in leftovers:
-            self.unlink_or_leave(path)
+        leftovers, self._leftovers = self._leftovers, {}
+        for path, by in leftovers.items():
+            self.unlink_or_leave(path, by)
+
+    def sync_names(self, directories: Collection[str]) -> None:
+        """Make the names in directories durable; one without room for that `is_waiting`. Raises DirectoryFailed."""
+        failed = dict(self.filesystem.sync_all((), sorted(directories)))
+        for path in directories:
+            error = failed.get(path)
+            if error is None:
+                self._names_are_durable(path)
+            elif error.errno in NO_ROOM:
+                self._behind.setdefault(path, {})
+                self._dirty_dirs[path] = None
+            else:
+                raise DirectoryFailed(error_text(error, path), path) from error
+
+    def is_waiting(self, directory: str) -> bool:
+        """Whether names in it found no room to become durable, and wait for the next sync."""
+        return directory in self._behind
+
+    def _names_are_durable(self, directory: str) -> None:
+        self._leftovers.update(self._behind.pop(directory, {}))
+
+    @property
+    def has_outlived(self) -> bool:
+        """Whether files are there that would count again without the ones that have taken their place."""
+        return any(self._leftovers.values()) or any(
+            by for waiting in self._behind.values() for by in waiting.values()
+        )
 
     @property
     def leftover_count(self) -> int:
-        """Files that should be gone and cannot be removed."""
-        return len(self._leftovers)
+        """Files that should be gone and are there."""
+        return len(self._leftovers) + sum(map(len, list(self._behind.values())))
 
     def forget(self, path: str) -> None:
         """Forget an open file, dirty or not."""
@@ -247,6 +304,8 @@ class FileCache:
                 del files[name]
         for name in [name for name in self._leftovers if name.startswith(prefix)]:
             del self._leftovers[name]
+        for name in [name for name in self._behind if name == path or name.startswith(prefix)]:
+            del self._behind[name]
         for name in [name for name in self._dirty_dirs if name == path or name.startswith(prefix)]:
             del self._dirty_dirs[name]
 
@@ -313,6 +372,7 @@ class FileCache:
         self.syncs += len(paths)
         failed: dict[str, str] = {}
         is_full = True
+        unsure: set[str] = set()
         refused: OSError | None = None
         broken: DirectoryFailed | None = None
         self.failed_directories = {}
@@ -323,7 +383,9 @@ class FileCache:
                 self._open.pop(path, None)
                 failed[path] = error_text(error, path)
                 is_full = is_full and error.errno in NO_ROOM
-            elif error.errno in NO_ROOM:
+                continue
+            unsure.add(item)
+            if error.errno in NO_ROOM:
                 self._dirty_dirs[item] = None
                 refused = error
             elif isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
@@ -332,6 +394,8 @@ class FileCache:
                 self.failed_directories[item] = error_text(error, item)
             else:  # nothing can be written elsewhere instead of a name: the store is done
                 broken = DirectoryFailed(error_text(error, item), item)
+        for path in [path for path in directories if path in self._behind and path not in unsure]:
+            self._names_are_durable(path)
         if broken is not None:
             raise broken
         self.was_full = bool(failed) and is_full

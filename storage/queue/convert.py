@@ -3,12 +3,14 @@
 A segment's new files are made aside with the next generation, made durable, and put in place by one rename; after the
 directory is durable the old files go. Nothing but the files says how far a conversion came: of two index files for one
 segment the one of the higher generation counts (`storage.queue.walk`), so a crash at any point leaves the old one or
-the new one, never both, and the next start goes on with the segments that are still of the other version.
+the new one, never both, and the next start goes on with the segments that are still of the other version. Where the
+directory finds no room to become durable, the new files count in memory, and the old ones stay until a sync of it has
+worked (`FileCache.sync_names`).
 
 State: none here; a `Prepared` on its way. Called by conversion and the writer on the disk thread, under its lock.
 
-Invariants: nothing changes in memory before the rename is durable; the segment's journal is gone before it is prepared,
-or is given up after the new files are in place; places keep their numbers, handles their references.
+Invariants: nothing goes from the disk before the rename is durable; the segment's journal is gone before it is
+prepared, or is given up after the new files are durably in place; places keep their numbers, handles their references.
 """
 
 from __future__ import annotations
@@ -140,11 +142,10 @@ def put_in_place(
                 abandon(left)
             prepared = prepared[:at]
             break
-        one.target.directory.cache.forget(one.path)
+        one.target.directory.cache.replaced(one.path)
     places = [one.target.directory for one in prepared]
-    failed = filesystem.sync_all((), sorted({place.path for place in places if place.is_durable}))
-    if failed:
-        raise DirectoryFailed(error_text(failed[0][1]), str(failed[0][0]))
+    if places:
+        places[0].cache.sync_names({place.path for place in places if place.is_durable})
     for one in prepared:
         _switch(one)
         directory = one.target.directory

@@ -22,8 +22,7 @@ from functools import partial
 from itertools import compress
 from typing import ClassVar
 
-from burrowmq.storage.errors import DirectoryFailed, DiskFull, StorageError, WriteFailed, error_text
-from burrowmq.storage.files.cache import NO_ROOM
+from burrowmq.storage.errors import DiskFull, StorageError, WriteFailed
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import convert
 from burrowmq.storage.queue.bodies import KeptBodies
@@ -463,7 +462,7 @@ class IndexFilesV1:
         self._journal.drop(number)
         self._files.trim()
         if by is not self:
-            self.directory.cache.unlink_or_leave(self.path(number))
+            self.directory.cache.unlink_or_leave(self.path(number), by.path(number))
 
     def rescue_steps(
         self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver
@@ -473,6 +472,9 @@ class IndexFilesV1:
 
     def _rescue(self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver) -> None:
         directory, journal = self.directory, self._journal
+        cache = directory.cache
+        if cache.is_waiting(directory.path):  # since an attempt before
+            cache.sync_names((directory.path,))
         journal.take_back()
         self._files.trim()
         segments = [
@@ -480,7 +482,7 @@ class IndexFilesV1:
             for segment in self._table.of(self)
             if self.path(segment.number) in failed or journal.speaks_of(segment.number)
         ]
-        filesystem = directory.cache.filesystem
+        filesystem = cache.filesystem
         prepared: list[Prepared] = []
         try:
             prepared.extend(
@@ -492,16 +494,12 @@ class IndexFilesV1:
                 convert.abandon(one)
             raise
         convert.put_in_place(filesystem, prepared, observer)
+        if cache.is_waiting(directory.path):
+            # A power cut may still bring the old files back: the journals stay as long.
+            raise DiskFull(f"{directory.path}: there is no room to sync it")
         journal.abandon()
         if directory.is_durable:
-            try:
-                filesystem.fsync_dir(directory.path)
-            except OSError as error:
-                if error.errno not in NO_ROOM:
-                    raise DirectoryFailed(
-                        error_text(error, directory.path), directory.path
-                    ) from error
-                directory.cache.dir_changed(directory.path)  # the next sync tries again
+            cache.sync_names((directory.path,))
 
     def cut(self, segment: Segment) -> Iterator[FileCut]:
         """Give a segment's file as it is now. It only grows; what it does not say yet is in the journal."""

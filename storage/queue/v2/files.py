@@ -413,7 +413,7 @@ class IndexFilesV2:
     def let_go(self, number: int, generation: int, end: int, by: IndexFiles) -> None:
         """Remove a segment's old store, and its index file where no new one has taken that name."""
         if by is not self:
-            self.directory.cache.unlink_or_leave(self.path(number))
+            self.directory.cache.unlink_or_leave(self.path(number), by.path(number))
         if end:
             self._store.delete(number, generation)
 

@@ -137,17 +137,13 @@ def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
     """The new pair is in place: make that durable, then let go of the old store."""
     directory, index, store = pair.directory, pair.index, pair.store
     old_end, old_generation = segment.store_end, segment.generation
-    directory.cache.forget(index.path(segment.number))
+    directory.cache.replaced(index.path(segment.number))
     directory.cache.forget(store.path(segment.number, old_generation))
     segment.begin_generation(segment.files, end, 0, segment.epoch + 1, kept)
     if directory.is_durable:
-        try:
-            _sync_names(directory)
-        except OSError:
-            # The next sync tries again. The old store is what a power cut before that goes back to: a start removes it.
-            directory.cache.dir_changed(directory.path)
-            return
+        directory.cache.sync_names((directory.path,))
     if old_end:
+        # Where there was no room for that, a power cut may go back to it, and it stays as long.
         store.delete(segment.number, old_generation)
 
 
