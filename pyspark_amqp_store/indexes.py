@@ -25,7 +25,7 @@ SLOT_MASK: Final = 0xFFFF_FFFF
 PERSISTENT: Final = 1
 
 _INDEX_HEADER: Final = Struct("<4sHHIII16s24x")
-_BLOCK: Final = Struct("<QQ12x")
+_BLOCK: Final = Struct("<QQB11x")
 _PLACES: Final = 1 << 23  # are told apart
 
 
@@ -107,10 +107,11 @@ def _acked(data: bytes, entry_count: int) -> int:
         block = data[at : at + size]
         if len(block) < size:
             continue
-        epoch = _BLOCK.unpack_from(block)[0]
+        epoch, _, rest = _BLOCK.unpack_from(block)
         check = zlib.crc32(block[BLOCK_SIZE:], zlib.crc32(block[:28]))
         if epoch > newest and check == int.from_bytes(block[28:32], "little"):
-            newest, acked = epoch, int.from_bytes(block[BLOCK_SIZE:], "little")
+            newest = epoch
+            acked = int.from_bytes(block[BLOCK_SIZE:], "little") | rest << 8 * (entry_count // 8)
     return acked
 
 

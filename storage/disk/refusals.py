@@ -39,7 +39,7 @@ from burrowmq.storage.types import StoredMessage
 
 MOST_QUEUES: Final = 32
 MOST_BYTES: Final = 64 << 20
-_MESSAGE_BYTES = 300  # what one weighs besides its body
+_MESSAGE_BYTES = 300  # what one weighs besides its bytes
 
 
 @dataclass(slots=True)
@@ -137,7 +137,8 @@ class Refusals:
             raise error
         one = self._found.setdefault(queue_id, Refusal(queue, str(error)))
         one.failed.update(failed)
-        one.in_files.extend(in_files)
+        known = {id(run) for run in (*one.in_files, *one.runs)}  # a rescue has these from here
+        one.in_files.extend(run for run in in_files if id(run) not in known)
         if isinstance(error, DirectoryFailed):
             one.is_stuck = True
         self._troubles.note(queue_id, WRITING, error)
@@ -291,4 +292,4 @@ def _settled(run: RunToWrite, changes: QueueChanges) -> Iterator[int]:
 
 
 def _weight(run: RunToWrite) -> int:
-    return sum(message.size + _MESSAGE_BYTES for message in run.messages)
+    return sum(len(each.raw) + len(each.address) + _MESSAGE_BYTES for each in run.messages)

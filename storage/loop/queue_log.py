@@ -24,6 +24,7 @@ from burrowmq.storage.loop.staged_commit import (
     SetVersion,
 )
 from burrowmq.storage.names import QueueNames
+from burrowmq.storage.record import raw_bytes
 from burrowmq.storage.types import (
     ALL,
     NO_EXPIRY,
@@ -136,7 +137,8 @@ class QueueLog:
         size: int,
     ) -> None:
         """Stage a run. `size` is its bytes (bodies); `expiries` are absolute milliseconds, 0 for none."""
-        weight = size + _MESSAGE_OVERHEAD * len(messages)
+        # Headers too: a body may be the least of a message.
+        weight = max(size, raw_bytes(messages)) + _MESSAGE_OVERHEAD * len(messages)
         epoch = self._collector.collect(
             Append(self.queue_id, first_seq, messages, expiries), weight
         )

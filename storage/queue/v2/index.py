@@ -5,7 +5,8 @@ Files `N.qi`, N = seq // entry_count, little endian; mirrored in docs/formats/in
     off      size    field
     0        64      header: magic "BQI2", u16 version 1, u16 checksum kind 1, u32 segment, u32 entry count,
                      u32 generation of the store file that belongs to it, 16 B store identity, zeros, u32 CRC of 0-59
-    64       32+n/8  acks, copy A: u64 epoch, u64 store bytes known durable, 12 B zeros, u32 CRC of the rest, bitmap
+    64       32+n/8  acks, copy A: u64 epoch, u64 store bytes known durable, u8 bits of the last n mod 8 places,
+                     11 B zeros, u32 CRC of the rest, bitmap of the places before
     96+n/8   32+n/8  acks, copy B: the copy with the higher epoch and a good CRC counts
     then     32 * n  entries (storage.record), place = seq % entry_count; zeros = none
 
@@ -34,7 +35,7 @@ from burrowmq.storage.record import ENTRY_SIZE, EntryColumns
 
 MAGIC = b"BQI2"
 BLOCK_HEADER = 32
-_BLOCK = struct.Struct("<QQ12x")
+_BLOCK = struct.Struct("<QQB11x")
 
 
 def file_name(segment: int) -> str:
@@ -138,8 +139,10 @@ def pack_header(number: int, entry_count: int, generation: int, identity: bytes)
 
 def pack_block(epoch: int, synced_end: int, acked: int, entry_count: int) -> bytes:
     """Give one copy of the acks."""
-    head = _BLOCK.pack(epoch, synced_end)
-    bitmap = acked.to_bytes(entry_count // 8, "little")
+    size = entry_count // 8
+    rest = acked >> 8 * size
+    head = _BLOCK.pack(epoch, synced_end, rest)
+    bitmap = (acked ^ rest << 8 * size).to_bytes(size, "little")
     return head + zlib.crc32(bitmap, zlib.crc32(head)).to_bytes(4, "little") + bitmap
 
 
@@ -152,9 +155,10 @@ def read_acks(data: bytes, entry_count: int) -> tuple[int, int, int]:
     """Give (epoch, store bytes known durable, acked bits) of the newest good copy in a file's first bytes."""
     best = (0, 0, 0)
     for block in _copies(data, entry_count):
-        epoch, synced_end = _BLOCK.unpack_from(block)
+        epoch, synced_end, rest = _BLOCK.unpack_from(block)
         if epoch > best[0] and _is_whole(block):
-            best = (epoch, synced_end, int.from_bytes(block[BLOCK_HEADER:], "little"))
+            acked = int.from_bytes(block[BLOCK_HEADER:], "little")
+            best = (epoch, synced_end, acked | rest << 8 * (entry_count // 8))
     return best
 
 

@@ -23,8 +23,9 @@ from burrowmq.storage.loop.staged_commit import (
     SetVersion,
     StagedCommit,
 )
-from burrowmq.storage.types import BackupJob
+from burrowmq.storage.types import PERSISTENT, BackupJob, StoredMessage
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+from tests.support.stored_message import FakeMessage
 
 FOR_GOOD = 1 << 30
 
@@ -542,3 +543,33 @@ def test_what_went_on_from_a_refused_queue_is_kept_where_it_came_from_until_it_h
     side.jobs.idle()
     assert not side.writer.refusals.has(2)
     assert 1 in after_kill(side, "q")["q"]
+
+
+def of_headers_only(count: int) -> list[StoredMessage]:
+    """Messages without a body, and with large headers."""
+    return [FakeMessage(b"\0\3key", b"h" * 100_000, 0, PERSISTENT) for _ in range(count)]
+
+
+def test_headers_count_for_what_refused_queues_are_owed() -> None:
+    two = Two()
+    two.refuse("pwrite")
+    two.side.commit(Append(1, 6, of_headers_only(100), None))
+    assert two.side.writer.refusals.bytes >= 100 * 100_000
+
+
+def test_what_a_refused_queue_has_in_memory_is_there_once() -> None:
+    """Each attempt writes it elsewhere, and then a sync fails, and what is written after that, too."""
+    two = Two(1)
+    two.refuse("pwrite")
+    two.publish(1)
+    two.side.filesystem.heal()
+    for attempt in range(8):
+        for _ in range(3):
+            two.publish(1)
+        two.side.filesystem.heal()
+        nth = 3 if attempt else 1
+        place = two.place
+        two.side.filesystem.fail("fdatasync", errno.EIO, nth=nth, times=100, path_part=place)
+        two.side.jobs.reopen(is_last=True)
+    runs = two.side.writer.refusals.in_memory()[1]
+    assert sum(len(run.messages) for run in runs) <= two.next_seq
