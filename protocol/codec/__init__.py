@@ -43,6 +43,7 @@ places = _chosen.places
 load_message = _chosen.load_message
 take = _chosen.take
 body_bytes = _chosen.body_bytes
+raw_bytes = _chosen.raw_bytes
 encode_deliver = _chosen.encode_deliver
 deliver_parts = _chosen.deliver_parts
 encode_get_ok = _chosen.encode_get_ok
@@ -94,6 +95,7 @@ __all__ = [
     "look_up_by_headers",
     "look_up_by_ring",
     "places",
+    "raw_bytes",
     "shares",
     "sheaves",
     "split_address",

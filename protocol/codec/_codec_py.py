@@ -43,6 +43,7 @@ from burrowmq.protocol.codec._message_py import (
     encode_nack,
     encode_return,
     load_message,
+    raw_bytes,
     take,
 )
 from burrowmq.protocol.codec._ring_py import RING_IS_QUICK, Ring, look_up_by_ring
@@ -96,6 +97,7 @@ __all__ = [
     "look_up_by_headers",
     "look_up_by_ring",
     "places",
+    "raw_bytes",
     "shares",
     "sheaves",
     "split_address",

@@ -201,6 +201,17 @@ def body_bytes(messages not None):
     return total
 
 
+def raw_bytes(messages not None):
+    """Return the sum of the messages' octets as they came: the frames of headers and bodies."""
+    cdef int64_t total = 0
+    cdef Message message
+    for message in messages:
+        if message is None:
+            raise TypeError("None is no message")
+        total += len(message.raw)
+    return total
+
+
 def encode_deliver(
     uint16_t channel,
     bytes consumer_tag not None,

@@ -80,6 +80,11 @@ def body_bytes(messages: Iterable[Message]) -> int:
     return sum([message.size for message in messages])
 
 
+def raw_bytes(messages: Iterable[Message]) -> int:
+    """Return the sum of the messages' octets as they came: the frames of headers and bodies."""
+    return sum([len(message.raw) for message in messages])
+
+
 def encode_deliver(
     channel: int,
     consumer_tag: bytes,

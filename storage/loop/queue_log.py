@@ -24,7 +24,6 @@ from burrowmq.storage.loop.staged_commit import (
     SetVersion,
 )
 from burrowmq.storage.names import QueueNames
-from burrowmq.storage.record import raw_bytes
 from burrowmq.storage.types import (
     ALL,
     NO_EXPIRY,
@@ -136,9 +135,8 @@ class QueueLog:
         expiries: Sequence[int] | None,
         size: int,
     ) -> None:
-        """Stage a run. `size` is its bytes (bodies); `expiries` are absolute milliseconds, 0 for none."""
-        # Headers too: a body may be the least of a message.
-        weight = max(size, raw_bytes(messages)) + _MESSAGE_OVERHEAD * len(messages)
+        """Stage a run. `size` is its bytes, headers included; `expiries` are absolute milliseconds, 0 for none."""
+        weight = size + _MESSAGE_OVERHEAD * len(messages)
         epoch = self._collector.collect(
             Append(self.queue_id, first_seq, messages, expiries), weight
         )

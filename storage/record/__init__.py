@@ -80,7 +80,6 @@ __all__ = [
     "pack_records",
     "pack_stored",
     "ranges_of",
-    "raw_bytes",
     "scan",
     "seed_of",
     "tell_of_sync",
@@ -177,8 +176,6 @@ class _Packer(Protocol):
         self, buffer: Buffer, start: int, seed: int
     ) -> tuple[array[int], array[int], array[int], array[int], int]: ...
 
-    def raw_bytes(self, messages: Sequence[StoredMessage]) -> int: ...
-
     def ranges_of(self, handles: Sequence[int]) -> list[tuple[int, int]]: ...
 
     def message_columns(
@@ -226,7 +223,6 @@ crc32 = _packer.crc32
 assign_handles = _packer.assign_handles
 unpack_record = _packer.unpack_record
 unpack_many = _packer.unpack_many
-raw_bytes = _packer.raw_bytes
 ranges_of = _packer.ranges_of
 message_columns = _packer.message_columns
 pack_index_entries = _packer.pack_index_entries

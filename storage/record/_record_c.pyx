@@ -558,18 +558,6 @@ cdef void _put_entry(uint8_t* to, uint8_t status, uint8_t flags, uint8_t kind, u
     burrow_put16(to + 2, burrow_crc(burrow_crc(seed, to, 2), to + 4, ENTRY - 4))
 
 
-def raw_bytes(messages):
-    """Give the bytes that messages have as they came, headers and frames included."""
-    cdef Py_ssize_t total = 0
-    cdef bytes raw
-    for message in messages:
-        raw = message.raw
-        if raw is None:
-            raise TypeError("raw is not bytes")
-        total += PyBytes_GET_SIZE(raw)
-    return total
-
-
 def pack_stored(messages, expiries, uint32_t first_slot, uint32_t segment_no, uint32_t seed,
                 uint64_t location):
     """Pack a short run for a queue's own store: (records, entries, whether one is persistent), or None."""

@@ -172,11 +172,6 @@ def scan(
     return segments, slots, offsets, sizes, start
 
 
-def raw_bytes(messages: Sequence[StoredMessage]) -> int:
-    """Give the bytes that messages have as they came, headers and frames included."""
-    return sum(len(message.raw) for message in messages)
-
-
 def ranges_of(handles: Sequence[int]) -> list[tuple[int, int]]:
     """Give the runs of consecutive handles as (first, last)."""
     ranges: list[tuple[int, int]] = []

@@ -82,7 +82,7 @@ def compact_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compact_without_directory_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """The old file unlinked before the rename is durable."""
-    monkeypatch.setattr(MessageStore, "_sync_directory", lambda self, plan: None)
+    monkeypatch.setattr(MessageStore, "_sync_directory", lambda self: True)
 
 
 def reuse_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK, Requeued
 from burrowmq.broker.queue.order.returned import unlogged_runs
 from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
 from burrowmq.broker.queue.run import DURABLE, LOGGED, DeliveryRun, Kind, Loaded, Returned
-from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.codec import Message, body_bytes, raw_bytes
 from burrowmq.protocol.constants import PERSISTENT
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY
@@ -169,7 +169,7 @@ class Backlog:
         first = self.next_seq
         self.next_seq = first + len(messages)
         if is_durable:
-            (self._log or self.open()).append(first, messages, expiries, size)
+            (self._log or self.open()).append(first, messages, expiries, raw_bytes(messages))
         return first
 
     def append(
@@ -190,9 +190,9 @@ class Backlog:
             tail_due = None if expiries is None else expiries[room:]
         # The store comes first, because it may fail: then nothing has changed here.
         if kind & LOGGED:
-            (self._log or self.open()).append(first, messages, expiries, size)
+            (self._log or self.open()).append(first, messages, expiries, raw_bytes(messages))
         elif room < count:
-            (self._log or self.open()).append(first + room, tail, tail_due, tail_size)
+            (self._log or self.open()).append(first + room, tail, tail_due, raw_bytes(tail))
         if expiries is not None:
             self.has_expiries = True
         self.next_seq = first + count
@@ -361,7 +361,7 @@ class Backlog:
         # A read in flight starts behind what now goes to disk: its answer would leave a gap.
         self._read.void()
         for first, messages, expiries in self.ram.unlogged():
-            self.log.append(first, messages, expiries, body_bytes(messages))
+            self.log.append(first, messages, expiries, raw_bytes(messages))
         size = body_bytes(self.ram.messages)
         self.disk.prepend(self.ram.first, self.ram.runs(), size)
         self.ram.clear()

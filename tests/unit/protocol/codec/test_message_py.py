@@ -70,3 +70,6 @@ def test_the_octets_of_many_bodies(codec) -> None:
     assert codec.body_bytes([]) == 0
     with pytest.raises((TypeError, AttributeError)):
         codec.body_bytes([None])
+    assert codec.raw_bytes(messages) == sum(len(each.raw) for each in messages)
+    with pytest.raises((TypeError, AttributeError)):
+        codec.raw_bytes([None])

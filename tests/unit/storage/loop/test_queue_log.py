@@ -15,13 +15,10 @@ from burrowmq.storage.loop.staged_commit import (
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import (
     EMBEDDED_ONLY,
-    PERSISTENT,
     LoadedMessage,
     RecoveredQueue,
-    StoreOptions,
 )
 from tests.simulation.store_world import make_message
-from tests.support.one_queue import OneQueue
 from tests.support.stored_message import FakeMessage
 
 Answer = tuple[list[LoadedMessage], int]
@@ -219,13 +216,3 @@ def test_an_ack_is_known_until_its_own_commit_is_on_disk() -> None:
     log.release(1)
     collector.at_once = ([(seq, make_message(seq, 50, True), 0) for seq in (0, 1)], 2)
     assert seqs(log.read(0, 50, 4096, nobody)) == [0]
-
-
-def test_headers_count_for_the_backlog() -> None:
-    store = OneQueue(2, StoreOptions())
-    told: list[bool] = []
-    store.engine.on_backlog = told.append
-    store.log.append(
-        0, [FakeMessage(b"\0\3key", b"h" * 100_000, 0, PERSISTENT) for _ in range(200)], None, 0
-    )
-    assert told == [True], "20 MB are staged, and 8 MB is the limit"
