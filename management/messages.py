@@ -47,11 +47,17 @@ async def publish(
     """Route one message; whether a queue has taken it, when that is known. Raises: AmqpError, ApiError."""
     past = node.vhosts[vhost].past  # which may be gone when they have answered
     given = hand_in(node, vhost, exchange, key, properties, body)
-    taken = [await commands.commit.taken(outcome) for _, outcome in given]
-    if any(isinstance(outcome, int) and outcome & PENDING for _, outcome in given):
-        refused = await commands.commit.refused(node)
-        queues = [(queue.vhost_name, queue.name) for queue, _ in given]
-        taken = [each and queue not in refused for each, queue in zip(taken, queues, strict=True)]
+    is_pending = any(isinstance(outcome, int) and outcome & PENDING for _, outcome in given)
+    # Of the commit that has it now, before queues elsewhere are waited for.
+    committed = commands.commit.refused(node) if is_pending else None
+    try:
+        taken = [await commands.commit.taken(outcome) for _, outcome in given]
+        refused = await committed if committed is not None else frozenset()
+    finally:
+        if committed is not None:
+            committed.close()
+    queues = [(queue.vhost_name, queue.name) for queue, _ in given]
+    taken = [each and queue not in refused for each, queue in zip(taken, queues, strict=True)]
     if all(taken):
         past.confirm += 1
         node.metrics.messages_confirmed += 1

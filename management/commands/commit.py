@@ -7,7 +7,7 @@ answers. Never waits longer than `COMMIT_TIMEOUT_S`, nor for a store that has fa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 from burrowmq.broker.node.running import RunningNode
@@ -33,7 +33,7 @@ async def durable(node: RunningNode) -> None:
     share = node.replication.share
     if share is not None and share.is_waiting:
         await proposed(share.when_agreed)
-    await _committed(node, lambda _: None)
+    await _done(node, _waiter(node, lambda _: None))
 
 
 def require_cluster(node: RunningNode) -> None:
@@ -50,16 +50,16 @@ async def proposed(
     await _asked(propose, "the cluster does not answer", words)
 
 
-async def refused(node: RunningNode) -> frozenset[tuple[str, str]]:
-    """The same for messages: the queues (virtual host, name) of which the disk has refused some of it.
+def refused(node: RunningNode) -> Coroutine[None, None, frozenset[tuple[str, str]]]:
+    """The same for messages: the queues (virtual host, name) of which the disk has refused some of what is staged now.
 
-    Raises: ApiError 503.
+    It may be awaited later, whatever is staged until then. Raises: ApiError 503.
     """
-    return await _committed(node, node.queue_faults.refused_in)
+    return _done(node, _waiter(node, node.queue_faults.refused_in))
 
 
-async def _committed(node: RunningNode, found: Callable[[int], T]) -> T:
-    """What is `found` about the commit at the moment when it is done."""
+def _waiter(node: RunningNode, found: Callable[[int], T]) -> asyncio.Future[T]:
+    """Gets what is `found` about the commit that collects now at the moment when it is done."""
     waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     epoch = node.engine.epoch
 
@@ -70,6 +70,10 @@ async def _committed(node: RunningNode, found: Callable[[int], T]) -> T:
     node.engine.require_sync()
     node.scheduler.when_committed(epoch, on_committed)
     node.scheduler.touch()
+    return waiter
+
+
+async def _done(node: RunningNode, waiter: asyncio.Future[T]) -> T:
     await asyncio.wait(
         (waiter, node.failed), timeout=COMMIT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
     )

@@ -104,6 +104,31 @@ def test_what_a_queue_elsewhere_says_is_waited_for(
     assert bench.node.metrics.messages_confirmed - before == (not is_full)
 
 
+def test_what_the_disk_refuses_is_known_though_a_queue_elsewhere_answers_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
+        for name in ("bad", "far"):
+            bench.queue(name, durable=True)
+            bench.perform(
+                lambda each=name: topology.bind(
+                    bench.node, "/", "amq.fanout", ("queue", each), "", {}
+                )
+            )
+        elsewhere, bad = AnswersLater(is_full=True), bench.node.vhosts["/"].queues["bad"]
+        here = type(bad).publish
+        monkeypatch.setattr(
+            type(bad),
+            "publish",
+            lambda self, *given: here(self, *given) if self is bad else elsewhere.publish(*given),
+        )
+        place = QueueNames("/", "bad", 0).directory
+        bench.disk.fail("pwrite", errno.EIO, times=1 << 30, path_part=place)
+        assert not publish(bench, "amq.fanout", "", {"delivery_mode": 2})
+        (ticket,) = elsewhere.tickets
+        assert ticket.is_done
+
+
 def test_a_virtual_host_may_go_while_a_queue_elsewhere_is_waited_for(
     bench: NodeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
