@@ -337,12 +337,20 @@ class Auditor:
         grace = dead.grace
         for number, publication in model.publications.items():
             lasting = [copy for copy in publication.copies if copy.has_to_last]
-            wanted = [copy for copy in lasting if copy.state == "in" or copy.heirs]
+            wanted = [
+                copy
+                for copy in lasting
+                if copy.state == "in" or (copy.heirs and not copy.is_settled)
+            ]
             homes = {copy.home for copy in wanted}
             if not all(home.name in places for home in homes):
                 continue
             found = sum(places[home.name][number] for home in homes)
-            found += sum(len(copy.heirs) for copy in publication.copies)
+            found += sum(
+                heir.is_guess or not copy.is_settled
+                for copy in publication.copies
+                for heir in copy.heirs
+            )
             if found < len(wanted):
                 missing.append(number)
                 grace += sum(home.grace for home in homes)

@@ -222,7 +222,7 @@ class SimClient:
             if isinstance(method, spec.Basic.GetOk):
                 copy = self._take(home, method.body)
                 if no_ack:
-                    copy.leave(self.model.start)
+                    copy.settle(self.model.start)
                 else:
                     self.deliveries[REST, method.delivery_tag] = copy
 
@@ -236,7 +236,7 @@ class SimClient:
                 copy.is_purged = True
         for copy in home.all_copies():
             if copy.state == "in" and not copy.is_outstanding:
-                copy.leave(self.model.start if is_exact and copy.is_certain else 0)
+                copy.settle(self.model.start if is_exact and copy.is_certain else 0)
         self.send(self.ask(REST, spec.Queue.Purge(queue=home.queue), lambda _: None))
 
     def settle(self, key: tuple[int, int], how: str) -> None:
@@ -250,7 +250,7 @@ class SimClient:
             copy = self.deliveries.pop(each)
             copy.is_outstanding = False
             if how in ("ack", "multiple"):
-                copy.leave(self.model.start)
+                copy.settle(self.model.start)
                 self.unsettled.append(copy)
             elif how == "reject":
                 self.model.reject(copy)

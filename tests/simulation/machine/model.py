@@ -68,6 +68,7 @@ class Copy:
     origin: Copy | None = None
     is_owed: bool = False  # a dead letter whose origin was promised: it is here, or that is back
     is_guess: bool = False  # it expired somewhere, and which copy did is not known
+    is_settled: bool = False  # a client has acked or rejected it, or purged its queue
     is_purged: bool = False  # what it has become may have been purged with the dead letters
 
     @property
@@ -103,6 +104,11 @@ class Copy:
         if self.state == "in":
             self.state, self.left_in = "left", start
         self.is_outstanding = False
+
+    def settle(self, start: int) -> None:
+        """A client has settled it in this process."""
+        self.is_settled = True
+        self.leave(start)
 
 
 @dataclass(eq=False, slots=True)
@@ -248,7 +254,7 @@ class Model:
 
     def reject(self, copy: Copy) -> None:
         """A client refuses a message: it is a dead letter where its queue has them."""
-        copy.leave(self.start)
+        copy.settle(self.start)
         dead, home = self.current.get(DEAD), copy.home
         if home.has_dead_letters and not home.is_deleted and dead is not None:
             heir = self.bequeath(copy, dead)
