@@ -738,3 +738,10 @@ def test_what_is_read_before_the_start_is_answered_by_it() -> None:
     again.start_inline()
     ((loaded, next_seq),) = found
     assert ([seq for seq, _, _ in loaded], next_seq) == ([0, 1, 2], 3)
+
+
+def test_a_way_through_a_queue_without_files_is_noted_and_asks_for_no_sync() -> None:
+    engine = engine_on(SimFileSystem())
+    engine.note_way("/", "a", "between")
+    assert engine._collecting.moves == {(("/", "a"), ("/", "between"))}
+    assert not engine._collecting.is_moving

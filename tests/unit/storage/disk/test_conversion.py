@@ -1,6 +1,7 @@
 """Queues on their way from one version of their files to the other: slice by slice, the tail first.
 
-Covers: storage/disk/conversion.py, storage/queue/bodies.py, storage/queue/convert.py
+Covers: storage/directory/clean_stop.py, storage/disk/conversion.py, storage/files/cache.py, storage/queue/bodies.py,
+ storage/queue/convert.py, storage/queue/v1/files.py
 """
 
 from __future__ import annotations
