@@ -346,11 +346,8 @@ class Auditor:
             if not all(home.name in places for home in homes):
                 continue
             found = sum(places[home.name][number] for home in homes)
-            found += sum(
-                heir.is_guess or not copy.is_settled
-                for copy in publication.copies
-                for heir in copy.heirs
-            )
+            found += places[DEAD][number]
+            found += sum(heir.is_settled for heir in dead.copies.get(number, ()))
             if found < len(wanted):
                 missing.append(number)
                 grace += sum(home.grace for home in homes)
