@@ -40,9 +40,19 @@ STALL_S = 0.3
 @contextmanager
 def s3_server() -> Iterator[str]:
     """Give the URL of a server with a bucket."""
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    put = S3Response.put_object
+    one_at_a_time = threading.Lock()
+
+    def put_alone(response: S3Response) -> Any:
+        """It looks for `If-None-Match` and then writes: on S3 that is one step."""
+        with one_at_a_time:
+            return put(response)
+
+    S3Response.put_object = put_alone
     server.start()
     try:
         host, port = server.get_host_and_port()
@@ -55,6 +65,7 @@ def s3_server() -> Iterator[str]:
         yield f"http://{host}:{port}"
     finally:
         server.stop()
+        S3Response.put_object = put
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -331,7 +331,7 @@ class Auditor:
         was_always = sum(home.name == DEAD for home in model.homes) == 1
         if dead is None or not was_always or dead.is_deleting or DEAD not in places:
             return
-        if self.damaged or self.damaged_homes:
+        if self.damaged or self.damaged_homes or all(home.most is None for home in model.homes):
             return
         missing: list[int] = []
         grace = dead.grace
