@@ -154,8 +154,8 @@ quick: $(DEV_STAMP) ## unit tests without the slow ones
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target quick-first quick-second
 
 .PHONY: check
-check: $(DEV_STAMP) $(LAYERS_STAMP) ## all of the above, less than a minute
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target fmt-check lint types layers tidy quick-first quick-second
+check: $(DEV_STAMP) $(LAYERS_STAMP) ## all of the above, about a minute (QUICK=no: without the quick tests)
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target fmt-check lint types layers tidy $(if $(filter no,$(QUICK)),,quick-first quick-second)
 
 # ---- tests -----------------------------------------------------------------------------------------
 
