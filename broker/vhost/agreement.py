@@ -59,6 +59,7 @@ def adopt_queue(vhost: Vhost, declaration: QueueDeclaration, made_ms: object) ->
     if isinstance(made_ms, int):
         queue.made_ms = made_ms
     vhost.put_row(queue)
+    vhost.take_over(queue)
     return queue
 
 

@@ -347,9 +347,18 @@ class Vhost:
         queue = self.restore_queue(declaration)
         if queue.durable:
             self.put_row(queue)
-            if isinstance(queue, Queue) and self.engine.is_deleting(self.name, declaration.name):
-                queue.open_storage()
+            self.take_over(queue)
         return queue
+
+    def take_over(self, queue: QueuePort) -> None:
+        """A durable queue was declared: it gets what a start that could not use its definition has kept of it."""
+        if not isinstance(queue, Queue):
+            return
+        if self.engine.is_deleting(self.name, queue.name):
+            queue.open_storage()
+        queue.recover(partial(self.engine.is_stored, self.name))
+        if queue.ready_count and not queue.is_asleep:
+            queue.drop_excess()
 
     def check_new_queue(self, declaration: QueueDeclaration) -> None:
         """Refuse what cannot be made. Raises: PreconditionFailed."""

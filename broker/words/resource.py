@@ -66,6 +66,10 @@ class StagingEngine(Protocol):
         """Whether the commit being collected deletes a durable queue of this name."""
         ...
 
+    def is_stored(self, vhost: str, name: str, level: int = 0) -> bool:
+        """Whether a start found this level of a queue, and nobody has opened it yet."""
+        ...
+
     def owed_copies(self, vhost: str, name: str) -> str:
         """Name a queue that the disk refuses copies of this one's dead letters; empty when there is none."""
         ...

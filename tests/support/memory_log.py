@@ -154,6 +154,10 @@ class MemoryEngine:
         """Whether the batch being collected deletes a durable queue of this name."""
         return (vhost, name) in self.deleting
 
+    def is_stored(self, vhost: str, name: str, level: int = 0) -> bool:
+        """There was no start."""
+        return False
+
     def owed_copies(self, vhost: str, name: str) -> str:
         """As the test says."""
         return self.owed.get((vhost, name), "")

@@ -196,30 +196,52 @@ def test_that_something_is_gone_is_said_when_that_is_durable(bench: NodeBench, m
     assert names(first) == names(second) == [f"{method.NAME}Ok"]
 
 
+@pytest.mark.parametrize("log", ["on", "off"])
+@pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 3}, {"x-queue-mode": "lazy"}])
+@pytest.mark.parametrize("is_declared_again", [False, True])
 def test_a_definition_that_a_start_cannot_use_does_not_cost_the_queues_messages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: str,
+    arguments: dict[str, Any],
+    is_declared_again: bool,
 ) -> None:
-    with NodeBench(tmp_path) as bench:
+    """Somebody mends it, or declares the queue again, in which more is published then."""
+    config = StoreConfig(commit_log=log)
+    with NodeBench(tmp_path, store=config) as bench:
+        declare(connect(bench), "q", arguments=arguments)
         client = connect(bench)
         client.call(1, spec.Confirm.Select())
-        declare(client, "q")
-        client.send(published("q"))
+        client.send(*[published("q", str(number).encode()) for number in range(3)])
         assert names(client) == ["Basic.Ack"]
     disk, store, row = bench.disk, bench.store, ("queue", '["/","q"]')
     good = store._texts[row]
-    count = 0
-    for text in (good.replace("auto_delete", "auto_delate"), good):  # and somebody mends it
-        store._texts[row] = text
-        monkeypatch.setattr("tests.support.bench.node.SimFileSystem", lambda strict: disk)
-        monkeypatch.setattr(
-            "tests.support.bench.node.MemoryDefinitionStore", lambda _, last=store: last
-        )
-        with NodeBench(tmp_path) as bench:
-            bench.perform(bench.node.scheduler.touch)
-            queue = bench.node.vhosts["/"].queues.get("q")
-            count = queue.ready_count if queue is not None else 0
-        store = bench.store
-    assert count == 1
+    store._texts[row] = good.replace("auto_delete", "auto_delate")
+    monkeypatch.setattr("tests.support.bench.node.SimFileSystem", lambda strict: disk)
+    monkeypatch.setattr("tests.support.bench.node.MemoryDefinitionStore", lambda _: store)
+    expected = 3
+    with NodeBench(tmp_path, store=config) as bench:
+        bench.perform(bench.node.scheduler.touch)
+        assert "q" not in bench.node.vhosts["/"].queues
+        if is_declared_again:
+            client = connect(bench)
+            client.call(1, spec.Confirm.Select())
+            declare(client, "q", arguments=arguments)
+            client.send(published("q", b"3"))
+            assert names(client) == ["Basic.Ack"]
+            expected = 4
+    store = bench.store
+    if not is_declared_again:
+        store._texts[row] = good
+    with NodeBench(tmp_path, store=config) as bench:
+        bench.perform(bench.node.scheduler.touch)
+        queue = bench.node.vhosts["/"].queues["q"]
+        assert queue.ready_count == expected
+        bodies = []
+        for _ in range(expected):
+            ((_, got),) = connect(bench).call(1, spec.Basic.Get(queue="q", no_ack=True))
+            bodies.append(got.body)
+        assert bodies == [str(number).encode() for number in range(expected)]
 
 
 @pytest.mark.parametrize("dies_on_arrival", [True, False])
