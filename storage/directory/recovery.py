@@ -197,10 +197,8 @@ def _refuse_without_definitions(setup: StoreSetup) -> None:
     if is_there and filesystem.file_size(path) >= _SQLITE_HEADER:
         return
     if filesystem.exists(vhosts) and filesystem.listdir(vhosts):
-        what = "its {} is empty" if is_there else "no {}"
-        raise StoreRefused(
-            f"{data_dir} has a store but {what.format(DEFINITIONS_FILE)}: restore that file"
-        )
+        what = "its definitions are cut off" if is_there else "no definitions"
+        raise StoreRefused(f"{data_dir} has a store but {what}: restore {DEFINITIONS_FILE}")
 
 
 def _new_context(

@@ -239,12 +239,13 @@ class DiskJobs:
                 self._rescue(wait_for_space)
 
     def _advance(self, commit: StagedCommit, *, is_last: bool) -> SyncFailed | None:
-        """Under the lock: go on writing a commit; gives why a rescue has begun, if one has."""
+        """Under the lock: go on writing a commit; gives why a rescue has begun, if one has.
+
+        That is where a shared segment is full, and cannot be synced before it is sealed.
+        """
         try:
             self._writer.advance()
-        except (
-            SyncFailed
-        ) as error:  # a shared segment is full, and cannot be synced before it is sealed
+        except SyncFailed as error:
             if is_last:
                 raise
             self._writer.begin_rescue(commit, {}, str(error))

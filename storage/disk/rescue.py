@@ -148,9 +148,8 @@ class _Moves:
                 left.pop()
                 store.add_refs([message])
                 store.drop_refs([old])
-            rest = store.store_of(old).refs_of(
-                old
-            )  # for what is not in an entry, or about to be dropped
+            # For what is not in an entry, or about to be dropped.
+            rest = store.store_of(old).refs_of(old)
             if rest:
                 store.add_refs([message], rest)
             self._renames[old] = message.handle
