@@ -127,6 +127,8 @@ class RecoveredQueue:
     may_expire: bool = True  # False: no message has a deadline
 
 
+NO_LIMIT = 1 << 62
+"""As many bytes as there are."""
 ALL = 1 << 62
 """`ReadRequest.wanted`: bodies in the shared store are read like all others."""
 EMBEDDED_ONLY = -1

@@ -34,7 +34,7 @@ class Content:
     @property
     def end(self) -> int:
         """Where the last piece ends."""
-        return max((offset + len(data) for offset, data in self.pieces), default=-1)
+        return end_of(self.pieces)
 
     def write(self, data: bytes, offset: int) -> None:
         """Write at an offset."""
@@ -68,6 +68,11 @@ class Content:
         self.pieces = tuple(without_holes(painted(self.pieces, 0, self.size)))
         self.stored = sum(len(data) for _, data in self.pieces)
         self._join_above = max(_PIECES_MIN, 2 * len(self.pieces))
+
+
+def end_of(pieces: Sequence[Piece]) -> int:
+    """Give where the last of some pieces ends; -1 of none."""
+    return max((offset + len(data) for offset, data in pieces), default=-1)
 
 
 def painted(pieces: Sequence[Piece], offset: int, size: int, ground: bytes = b"") -> bytes:

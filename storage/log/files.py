@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.log.content import Content, Piece
+from burrowmq.storage.log.content import Content, Piece, end_of, painted
 from burrowmq.storage.log.records import Kind
 
 Bytes = bytes | bytearray | memoryview
@@ -33,8 +33,11 @@ class Journal(Protocol):
     def wrote(self, path: str, data: Bytes, offset: int) -> None:
         """Something was written to an own file."""
 
-    def resized(self, path: str) -> None:
+    def resized(self, path: str, size: int) -> None:
         """An own file was cut or extended."""
+
+    def held(self, path: str) -> Sequence[Piece]:
+        """Give what an own file says whatever can be read of it: a sync of it failed. Any thread."""
 
     def settled(self, path: str) -> None:
         """All of an own file is durable in place. Raises OSError."""
@@ -119,7 +122,7 @@ class SmallFile:
 class Unsynced:
     """What was written to an own file and is not known to be durable in it."""
 
-    __slots__ = ("file", "is_behind", "is_large", "is_spoilt", "pieces", "said_end", "size")
+    __slots__ = ("file", "held", "is_behind", "is_large", "is_spoilt", "pieces", "said_end", "size")
 
     def __init__(self) -> None:
         self.file: OwnFile | None = (
@@ -131,9 +134,12 @@ class Unsynced:
         self.is_spoilt = False  # a sync of it failed: it is never synced again
         self.is_behind = False  # the log has something that the file may not have durably
         self.said_end = 0  # what it says of the file ends here
+        self.held: list[Piece] = []  # laid over what can be read of a spoilt file
 
     def add(self, data: Bytes, offset: int) -> None:
         """Something was written."""
+        if self.held:
+            self.held.append((offset, bytes(data)))
         if self.is_large:
             return
         self.size += len(data)
@@ -141,6 +147,11 @@ class Unsynced:
             self.set_large()
         else:
             self.pieces.append((offset, bytes(data)))
+
+    def resize(self, size: int) -> None:
+        """It was cut or extended."""
+        self.set_large()
+        self.held = [(at, data[: size - at]) for at, data in self.held if at < size]
 
     def set_large(self) -> None:
         """Only a sync in place makes it durable."""
@@ -193,7 +204,12 @@ class OwnFile:
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read."""
-        return self.base.pread(size, offset)
+        found = self.base.pread(size, offset)
+        pieces = self._journal.held(self.path)
+        if not pieces:
+            return found
+        end = max(offset + len(found), end_of(pieces))
+        return painted(pieces, offset, min(size, end - offset), found)
 
     def fdatasync(self) -> None:
         """Make what was written durable, in place."""
@@ -203,11 +219,11 @@ class OwnFile:
     def truncate(self, size: int) -> None:
         """Cut or extend."""
         self.base.truncate(size)
-        self._journal.resized(self.path)
+        self._journal.resized(self.path, size)
 
     def size(self) -> int:
         """Give the length."""
-        return self.base.size()
+        return max(self.base.size(), end_of(self._journal.held(self.path)))
 
     def close(self) -> None:
         """Let go of it: the log may still have to sync it, and its descriptor goes with the last who has it."""

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from burrowmq.storage.files.cache import parent_of
 from burrowmq.storage.files.filesystem import File, FileSystem, Write
 from burrowmq.storage.log.commit_log import DIRECTORY
+from burrowmq.storage.log.content import end_of, painted
 from burrowmq.storage.log.files import OwnFile, as_own, missing
 from burrowmq.storage.log.groups import Groups, LogOptions
 from burrowmq.storage.log.records import Kind
@@ -296,7 +297,9 @@ class LogFileSystem:
         """Read a whole file."""
         content, is_small = self._small.content(path)
         if not is_small:
-            return self.base.read_file(path)
+            found = self.base.read_file(path)
+            pieces = self._own.held(path)
+            return painted(pieces, 0, max(len(found), end_of(pieces)), found) if pieces else found
         if content is None:
             raise missing(path, "read")
         return content.read(content.size, 0)
@@ -305,7 +308,7 @@ class LogFileSystem:
         """Give the length of the file at path."""
         content, is_small = self._small.content(path)
         if not is_small:
-            return self.base.file_size(path)
+            return max(self.base.file_size(path), end_of(self._own.held(path)))
         if content is None:
             raise missing(path, "stat")
         return content.size
@@ -329,11 +332,11 @@ class LogFileSystem:
         return sorted({*names, *(name[start:] for name in self._small.below(path))})
 
     def link(self, source: str, target: str) -> None:
-        """Give a file a second name; a small one is copied."""
+        """Give a file a second name; one that the disk does not have all of is copied."""
         content, is_small = self._small.content(source)
-        if not is_small:
+        if not is_small and not self._own.held(source):
             self.base.link(source, target)
             return
-        if content is None:
+        if is_small and content is None:
             raise missing(source, "link")
-        self.base.create(target).pwrite(content.read(content.size, 0), 0)
+        self.base.create(target).pwrite(self.read_file(source), 0)

@@ -80,9 +80,13 @@ class Groups:
         """Something was written to an own file."""
         self.own.wrote(path, data, offset)
 
-    def resized(self, path: str) -> None:
+    def resized(self, path: str, size: int) -> None:
         """An own file was cut or extended."""
-        self.own.noted(path).set_large()
+        self.own.resized(path, size)
+
+    def held(self, path: str) -> Sequence[Piece]:
+        """Give what an own file says whatever can be read of it: a sync of it failed. Any thread."""
+        return self.own.held(path)
 
     def settled(self, path: str) -> None:
         """All of an own file is durable in place."""
@@ -344,19 +348,23 @@ class Groups:
     def write_back(self, path: str, file: File) -> None:
         """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here.
 
-        Where that fails, the log itself has failed: a start has all of it, and nobody may read the file before. Raises
-        OSError: EIO.
+        Where the disk does not take it, it is held in memory and laid over what can be read. Where the log cannot be
+        read, it has failed itself: a start has all of it, and nobody may read the file before. Raises OSError: EIO.
         """
         if not self.own.spoil(path):
             return
         try:
             said = self.said_of({path}).get(path, [])
-            for offset, data in (*said, *self.own.written_over(path)):
-                file.pwrite(data, offset)
         except OSError as error:
             failure = OSError(errno.EIO, error_text(error, path))
             failure.add_note("writing back")
             raise failure from error
+        pieces = [*said, *self.own.written_over(path)]
+        try:
+            for offset, data in pieces:
+                file.pwrite(data, offset)
+        except OSError:  # also for want of room: whatever it is, it concerns this file alone
+            self.own.hold(path, pieces)
 
     def release(self) -> None:
         """Close what is open, at the end: nobody uses it any more."""

@@ -144,6 +144,19 @@ class OwnFiles:
         self.renaming = None
         return True
 
+    def resized(self, path: str, size: int) -> None:
+        """A file was cut or extended."""
+        self.noted(path).resize(size)
+
+    def hold(self, path: str, pieces: Iterable[Piece]) -> None:
+        """The disk takes what only the log has of a spoilt file no more: who reads the file gets it from here."""
+        self.noted(path).held = list(pieces)
+
+    def held(self, path: str) -> Sequence[Piece]:
+        """Give what is held of a file. Any thread."""
+        known = self._known.get(path)
+        return known.held if known is not None else ()
+
     def spoil(self, path: str) -> bool:
         """A sync of a file failed: it is never synced again. True when only the log has some of its bytes for sure."""
         known = self._known.get(path)

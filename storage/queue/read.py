@@ -5,8 +5,8 @@ without it, on the reader thread. State: none; a plan is a snapshot that holds t
 that neither a compaction nor a rewrite nor a removal meanwhile changes what it gives.
 
 Invariants: what a plan skips is acked, or reported as corrupt; next_seq never passes an entry that was left for the
-next read; a record whose check fails twice is None, never wrong bytes; a read that is refused is an error, never a
-loss.
+next read, also where `fetch_records` finds that the plan was for too many bytes; a record whose check fails twice is
+None, never wrong bytes; a read that is refused is an error, never a loss.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from burrowmq.storage.queue.record_reader import RecordReader
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
 from burrowmq.storage.shared.vhost_store import VhostStore
-from burrowmq.storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
+from burrowmq.storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE, NO_LIMIT
 
 # Index entries looked at with one read.
 _STEP = 2048
+# Properties of so many bytes do not count against a read's limit.
+_FREE_BYTES = 512
 Stored = tuple[bytes, bytes, int, int] | None
 
 
@@ -59,11 +61,12 @@ class ReadPlan:
     handles: list[int] = field(default_factory=list)
     corrupt: list[int] = field(default_factory=list)
     left_out: int = 0
+    max_bytes: int = NO_LIMIT
 
     def choose(self, queue: QueueDisk, request: ReadRequest) -> None:
         """Choose entries from the first on, until one of the request's limits is reached."""
         entry_count, limit_seq = queue.index.entry_count, request.limit_seq
-        bytes_left = request.max_bytes
+        bytes_left = self.max_bytes = request.max_bytes
         numbers = queue.index.numbers
         for number in numbers[bisect_left(numbers, request.first_seq // entry_count) :]:
             base = number * entry_count
@@ -107,6 +110,12 @@ class ReadPlan:
         ):
             return self._take_alike(segment, slots, left, columns)
         return self._take_each(segment, slots, left, columns)
+
+    def end_before(self, position: int) -> None:
+        """What it chose from this position on is left to the next read."""
+        self.next_seq = self.seqs[position]
+        self.corrupt = [seq for seq in self.corrupt if seq < self.next_seq]
+        del self.seqs[position:], self.expiries[position:]
 
     def _take_readable(self, segment: Segment, slots: list[int], left: int) -> tuple[int, int]:
         """The index is not there any more: take what is, down to what a read loses at least."""
@@ -222,10 +231,16 @@ def fetch_records(plan: ReadPlan, store: VhostStore) -> tuple[list[Stored], list
         for position, entry in zip(part.positions, records, strict=True):
             found[position] = entry
     if plan.handles:
-        shared = store.read(plan.handles)
+        # `choose` has counted bodies alone: the index does not say how long the properties of these are.
+        most = plan.max_bytes + _FREE_BYTES * len(plan.handles)
+        shared = store.read(plan.handles, most)
         for position, handle, stored in zip(
-            plan.shared_positions, plan.handles, shared, strict=True
+            plan.shared_positions, plan.handles, shared, strict=False
         ):
             found[position] = stored
             handles[position] = handle
+        if len(shared) < len(plan.handles):
+            end = plan.shared_positions[len(shared)]
+            plan.end_before(end)
+            del found[end:], handles[end:]
     return found, handles

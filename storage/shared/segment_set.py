@@ -9,14 +9,16 @@ whose tables have no live slot is removed, unless it is being written or compact
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Final
 
 from burrowmq.storage import record
 from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.shared.segment import SegmentFile, Table, TableGone
+from burrowmq.storage.types import NO_LIMIT
 
 _READ_LIMIT: Final = 1 << 20
 _READ_GAP: Final = 16 * 1024
@@ -106,17 +108,30 @@ class SegmentSet:
 
     # Reading ----------------------------------------------------------------------------------
 
-    def read(self, handles: Sequence[int]) -> list[record.Record | None]:
-        """Give the message of each handle, None for one that is not there whole and right. Raises ReadFailed."""
+    def read(self, handles: Sequence[int], max_bytes: int = NO_LIMIT) -> list[record.Record | None]:
+        """Give the message of each handle, None for one that is not there whole and right. Raises ReadFailed.
+
+        It ends before the records of more bytes, but not before the first.
+        """
         found: list[record.Record | None] = []
+        left = max_bytes
         for segment_no, group in groupby(handles, key=lambda handle: handle >> 32):
             slots = [handle & _SLOT_MASK for handle in group]
-            found += self._read_segment(segment_no, slots)
+            part, size = self._read_segment(segment_no, slots, left, at_least=not found)
+            found += part
+            left -= size
+            if len(part) < len(slots):
+                break
         self._reads += 1
         return found
 
-    def _read_segment(self, segment_no: int, slots: list[int]) -> list[record.Record | None]:
-        """Read slots of one segment; tries again when the file was compacted away meanwhile."""
+    def _read_segment(
+        self, segment_no: int, slots: list[int], left: int, *, at_least: bool
+    ) -> tuple[list[record.Record | None], int]:
+        """Read slots of one segment, as many as fit: (records, bytes).
+
+        Tries again when the file was compacted away meanwhile.
+        """
         for _ in range(_ATTEMPTS):
             table = self.tables.get(segment_no)
             if table is None:
@@ -135,6 +150,8 @@ class SegmentSet:
                 starts, ends = table.places(slots)
             except TableGone:
                 continue
+            count, size = fitting(starts, ends, left, at_least=at_least)
+            slots, starts, ends = slots[:count], starts[:count], ends[:count]
             found: list[record.Record | None] = []
             for start, end, read_slots, offsets in _reads_of(slots, starts, ends):
                 data = self._pread(file, end - start, start)
@@ -144,9 +161,9 @@ class SegmentSet:
                     part = record.unpack_many(data, offsets, segment_no, read_slots, self._seed)
                 found += part
             self.unreadable_records += found.count(None)
-            return found
+            return found, size
         self.unreadable_records += len(slots)
-        return [None] * len(slots)
+        return [None] * len(slots), 0
 
     def _pread(self, file: File, size: int, offset: int) -> bytes:
         """Read; a refused read is tried once more. Raises ReadFailed."""
@@ -191,6 +208,20 @@ class SegmentSet:
         for file in open_files[: len(open_files) - self.open_files * 3 // 4]:
             if not file.is_dirty:
                 file.release()
+
+
+def fitting(
+    starts: Sequence[int], ends: Sequence[int], most: int, *, at_least: bool
+) -> tuple[int, int]:
+    """Give how many records from the first on have no more than so many bytes, and how many these have."""
+    size = sum(ends) - sum(starts)
+    if size <= most:
+        return len(starts), size
+    sizes = [end - start for start, end in zip(starts, ends, strict=True)]
+    count = bisect_right(list(accumulate(sizes)), most)
+    if at_least:
+        count = max(count, 1)
+    return count, sum(sizes[:count])
 
 
 def _reads_of(

@@ -46,7 +46,7 @@ from burrowmq.storage.shared.scan import ScanTerms
 from burrowmq.storage.shared.segment import MAX_FILE_SIZE, SegmentFile, damage_in
 from burrowmq.storage.shared.segment_set import SegmentSet
 from burrowmq.storage.shared.unsynced import Unsynced
-from burrowmq.storage.types import StoredMessage
+from burrowmq.storage.types import NO_LIMIT, StoredMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,13 +309,13 @@ class MessageStore:
         """Give a handle's reference count, 0 when there is no such message."""
         return self._segments.refs_of(handle)
 
-    def read(self, handles: Sequence[int]) -> list[record.Record | None]:
+    def read(self, handles: Sequence[int], max_bytes: int = NO_LIMIT) -> list[record.Record | None]:
         """Give (address, raw, size, flags) for each handle; None for one that is not there whole and right.
 
-        The caller bounds the sum of the sizes. Neighbours come with one read. The reader thread may
-        call it too. Raises ReadFailed when a read is refused: that says nothing about the records.
+        It ends before the records of more bytes, but not before the first. Neighbours come with one read. The reader
+        thread may call it too. Raises ReadFailed when a read is refused: that says nothing about the records.
         """
-        return self._segments.read(handles)
+        return self._segments.read(handles, max_bytes)
 
     def raw(self, handle: int) -> tuple[str, int, bytes] | None:
         """Give (path, offset, bytes) of a record as they are, right or not. Raises ReadFailed or OSError."""

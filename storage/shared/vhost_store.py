@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from burrowmq.storage import record
 from burrowmq.storage.record import Record
 from burrowmq.storage.shared.store import MessageStore
-from burrowmq.storage.types import NO_HANDLE, PERSISTENT, StoredMessage
+from burrowmq.storage.types import NO_HANDLE, NO_LIMIT, PERSISTENT, StoredMessage
 
 TRANSIENT_SEGMENTS = 1 << 30
 _TRANSIENT_HANDLES = TRANSIENT_SEGMENTS << 32
@@ -104,13 +104,21 @@ class VhostStore:
                 store.drop_range(first, last)
             due.popleft()
 
-    def read(self, handles: Sequence[int]) -> list[Record | None]:
-        """Read messages; None for each that is not there whole and right. Raises ReadFailed."""
+    def read(self, handles: Sequence[int], max_bytes: int = NO_LIMIT) -> list[Record | None]:
+        """Read messages, up to so many bytes, at least one; None for each that is not there whole and right.
+
+        Raises ReadFailed.
+        """
         if not handles or max(handles) < _TRANSIENT_HANDLES:
-            return self.persistent.read(handles)
+            return self.persistent.read(handles, max_bytes)
         found: list[Record | None] = []
+        left = max_bytes
         for handle in handles:
-            found += self.store_of(handle).read([handle])
+            (entry,) = self.store_of(handle).read([handle])
+            left -= 0 if entry is None else len(entry[1])
+            if left < 0 and found:
+                break
+            found.append(entry)
         return found
 
 

@@ -335,6 +335,7 @@ class Auditor:
             return
         missing: list[int] = []
         grace = dead.grace
+        gone: list[Copy] = []  # that somebody may have got from there who does not say so
         for number, publication in model.publications.items():
             lasting = [copy for copy in publication.copies if copy.has_to_last]
             wanted = [
@@ -350,11 +351,14 @@ class Auditor:
             found += sum(heir.is_settled for heir in dead.copies.get(number, ()))
             if found < len(wanted):
                 missing.append(number)
+                gone += wanted
                 grace += sum(home.grace for home in homes)
         if len(missing) > grace:
             raise Violation(
                 f"neither in a full queue nor a dead letter: {missing} (start {model.start})"
             )
+        for copy in gone:
+            copy.is_purged = True
 
     def _may_have_gone(self, heir: Copy, places: dict[str, Counter[int]]) -> bool:
         """Whether a dead letter's origin is back, or its time was over."""

@@ -120,6 +120,8 @@ class SimClient:
         is_kept = any(copy.keeps_acks for copy in publication.copies)
         if publication.is_persistent and is_kept:
             publication.covers, self.unsettled = self.unsettled, []
+        else:
+            publication.tells_of = list(self.unsettled)
 
     def commit(self) -> None:
         """Commit what was published in the transaction."""
@@ -331,6 +333,8 @@ class SimClient:
             if isinstance(method, spec.Basic.Nack):
                 self._require_a_fault("a nack")
                 self.model.nack(publication)
+                # What is published from here on says nothing of acks that the disk refused.
+                self.unsettled = [one for one in self.unsettled if one not in publication.tells_of]
             else:
                 for copy in publication.copies:
                     copy.is_certain = copy.is_certain or (

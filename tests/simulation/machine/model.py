@@ -46,6 +46,7 @@ class Publication:
     is_read: bool = False  # the broker has routed it as it was sent
     copies: list[Copy] = field(default_factory=list)
     covers: list[Copy] = field(default_factory=list)  # acks that its confirm promises too
+    tells_of: list[Copy] = field(default_factory=list)  # acks that a nack of it may be for
 
 
 @dataclass(eq=False, slots=True)

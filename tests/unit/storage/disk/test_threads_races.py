@@ -287,7 +287,6 @@ def test_a_read_between_a_failed_sync_and_its_rescue_loses_nothing_of_a_journal(
     assert side.read() == [0]
 
 
-@pytest.mark.xfail(strict=True, reason="ENOSPC while writing back is made EIO of the log")
 def test_a_full_disk_is_waited_for_where_a_file_has_to_be_written_back() -> None:
     """The sync of an own file finds no room, nor does what the log has of it: nothing is broken."""
     disk = HookedFileSystem()

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.log.replay import replay
 from tests.support.mounted_log import (
     IDENTITY,
@@ -27,6 +28,7 @@ from tests.support.mounted_log import (
     replaced,
     synced,
 )
+from tests.support.sim_filesystem import SimFileSystem
 
 
 def test_few_bytes_go_into_the_log_and_many_do_not() -> None:
@@ -239,22 +241,69 @@ def test_a_full_disk_costs_a_wait() -> None:
     assert len(mounted(base.cut(random.Random(3)))[0].listdir(QUEUES)) == 21
 
 
-@pytest.mark.parametrize(("operation", "path"), [("pread", "0.log"), ("pwrite", "0.qi")])
-def test_a_file_that_cannot_be_written_back_ends_the_store_before_anybody_reads_it(
-    operation: str, path: str
-) -> None:
+def with_failed_sync(
+    operation: str, path: str, code: int, size: int = 500
+) -> tuple[LogFileSystem, SimFileSystem, File, dict[object, OSError]]:
+    """Make a file of which only the log has some, and whose sync fails; so does an operation of the write-back."""
     filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20, queue_limit=100))
     base.reverts = True
     file = moved_out(filesystem)
-    file.pwrite(b"acked" * 10, 500)
+    file.pwrite(b"acked" * 10, size)
     synced(filesystem, file)
-    file.pwrite(b"much" * 10_000, 550)
+    file.pwrite(b"much" * 10_000, size + 50)
     base.fail("fdatasync", path_part="0.qi")
-    base.fail(operation, errno.EMFILE, path_part=path)
-    failed = dict(filesystem.sync_all([file], []))
+    base.fail(operation, code, path_part=path)
+    return filesystem, base, file, dict(filesystem.sync_all([file], []))
+
+
+def test_a_log_that_cannot_be_read_for_a_write_back_ends_the_store_before_anybody_reads_it() -> (
+    None
+):
+    _, base, _, failed = with_failed_sync("pread", "0.log", errno.EMFILE)
     assert failed["/data/commit_log"].errno == errno.EIO, "no want of room: that is waited for"
     found, _ = mounted(base.process_killed())
     assert found.read_file(f"{QUEUE}/0.qi")[500:550] == b"acked" * 10
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_what_cannot_be_written_back_is_laid_over_what_can_be_read(code: int) -> None:
+    filesystem, base, file, failed = with_failed_sync("pwrite", "0.qi", code)
+    path = f"{QUEUE}/0.qi"
+    assert failed.keys() == {file}, "it is written elsewhere: the log has not failed"
+    assert b"acked" not in base.read_file(path)
+    others = filesystem.open(path)
+    for one in (file, others):
+        assert one.pread(50, 500) == b"acked" * 10
+        assert one.pread(9, 495) == b"xxxxxacke"
+        assert one.pread(10, 0) == b"x" * 10
+    assert filesystem.read_file(path)[500:550] == b"acked" * 10
+    filesystem.link(path, "/data/linked")
+    assert base.read_file("/data/linked")[500:550] == b"acked" * 10
+    others.pwrite(b"NEWER", 510)
+    assert file.pread(20, 500) == b"ackedackedNEWERacked"
+    others.truncate(512)
+    assert file.pread(50, 500) == b"ackedackedNE"
+    assert file.size() == filesystem.file_size(path) == 512
+
+
+def test_what_is_held_of_a_file_ends_with_its_name() -> None:
+    filesystem, _, file, _ = with_failed_sync("pwrite", "0.qi", errno.ENOSPC)
+    aside = filesystem.create(f"{QUEUE}/0.qi.tmp")
+    aside.pwrite(b"anew", 0)
+    aside.fdatasync()
+    filesystem.rename(f"{QUEUE}/0.qi.tmp", file.path)
+    filesystem.fsync_dir(QUEUE)
+    assert filesystem.read_file(file.path) == filesystem.open(file.path).pread(600, 0) == b"anew"
+    filesystem.unlink(file.path)
+    assert filesystem.create(file.path).size() == 0
+
+
+def test_a_file_that_is_shorter_on_disk_than_what_is_held_of_it_ends_where_that_ends() -> None:
+    filesystem, base, file, _ = with_failed_sync("pwrite", "0.qi", errno.ENOSPC)
+    base.open(file.path).truncate(400)
+    assert file.size() == filesystem.file_size(file.path) == 550
+    assert file.pread(1000, 399) == b"x" + bytes(100) + b"acked" * 10 + b""
+    assert len(filesystem.read_file(file.path)) == 550
 
 
 def test_a_queues_directory_that_is_refused_as_a_generation_begins_is_told_and_the_log_goes_on() -> (
