@@ -1,6 +1,8 @@
 """What is made durable in the log and what in place; which file is told to whom when that fails.
 
 Covers: storage/log/own_files.py
+Covers: storage/log/groups.py
+Covers: storage/log/files.py
 """
 
 from __future__ import annotations
