@@ -146,15 +146,13 @@ class _Moves:
                 columns = place.columns._replace(locations=array("Q", [message.handle]))
                 place.segment.files.relocate(place.segment, place.slot, columns)
                 left.pop()
-                store.add_refs([message])
-                store.drop_refs([old])
+                store.move_refs(old, message.handle, 1)
             # For what is not in an entry, or about to be dropped.
             rest = store.store_of(old).refs_of(old)
-            if rest:
-                store.add_refs([message], rest)
+            store.move_refs(old, message.handle, rest)
             self._renames[old] = message.handle
             del self._moved[old], self._left[old]
-            store.drop_refs([old] * rest + [message.handle])
+            store.drop_refs([message.handle])
         self._rename(store.vhost, self._renames)
         for message in self._in_memory:
             message.handle = self._renames.get(message.handle, message.handle)

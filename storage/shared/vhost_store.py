@@ -92,6 +92,15 @@ class VhostStore:
         self._due += [(first, last, -1) for first, last in record.ranges_of(handles)]
         self.finish_refs()
 
+    def move_refs(self, old: int, new: int, count: int) -> None:
+        """So many references of one handle are of another from here on. Raises DiskFull, then see `finish_refs`.
+
+        Both halves are due before either is done: whoever is called again may not count what is left once more.
+        """
+        if count:
+            self._due += [(new, new, count), *[(old, old, -1)] * count]
+        self.finish_refs()
+
     def finish_refs(self) -> None:
         """Do what is left of `add_refs` and `drop_refs`, where the index had no room: in their order, and each once."""
         due = self._due
