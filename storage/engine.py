@@ -331,8 +331,10 @@ class Engine:
             logs = [self._logs[queue_id] for queue_id in refused if queue_id in self._logs]
             self._owed.refused(commit, logs)
             names = frozenset(log.names for log in logs)
+            # Until its deletion is durable, a queue may be there again.
+            names |= {one for queue_id, one in commit.gone.items() if queue_id in refused}
             names |= {
-                QueueNames(*name) for name in commit.passing_on_to({log.names[:2] for log in logs})
+                QueueNames(*name) for name in commit.passing_on_to({one[:2] for one in names})
             }
             self.on_refused(commit.epoch, names, frozenset(commit.unwritten_acks))
         self.on_committed(commit.epoch)
@@ -485,6 +487,8 @@ class Engine:
                 self.on_queue_fault(log.names, kind, "")
         if log is not None and log.durable:
             self._collecting.deleted.add((log.names.vhost, log.names.name))
+            if self._in_flight is not None:
+                self._in_flight.gone[queue_id] = log.names
 
     def index_bytes(self, queue_id: int) -> int:
         """Bytes of a queue's objects on the disk side."""
@@ -493,6 +497,10 @@ class Engine:
     def is_stored(self, vhost: str, name: str, level: int = 0) -> bool:
         """Whether this level of a queue was recovered and nobody opened it yet."""
         return QueueNames(vhost, name, level) in self._recovered
+
+    def kept_level(self, vhost: str, name: str) -> int:
+        """Give the highest level that a start has kept of a queue which it could not open; -1 when there is none."""
+        return self._recovered.highest_level(vhost, name)
 
     def spreads(self) -> dict[str, Spread]:
         """How long syncs took and how large commits were; empty without a store."""

@@ -33,13 +33,24 @@ _EQUIVALENCE: Final = {QUORUM: check_equivalent_quorum, STREAM: check_equivalent
 
 
 def check_new(
-    declaration: QueueDeclaration, vhost: str, *, has_cluster: bool, count: int, limit: int
+    declaration: QueueDeclaration,
+    vhost: str,
+    *,
+    has_cluster: bool,
+    count: int,
+    limit: int,
+    kept: int = -1,
 ) -> None:
     """Refuse what cannot be made in a virtual host of `count` queues; a `limit` below 0 is none.
+
+    `kept`: up to this level a start has kept messages of a queue of its name, whose definition could not be used; -1 is
+    none. A queue that could not hold them all would cost the rest at the next start, which finds a definition.
 
     Raises: PreconditionFailed.
     """
     name = declaration.name
+    if declaration.durable and kept >= 0:
+        _check_kept(declaration, vhost, kept, has_cluster=has_cluster)
     if has_cluster and is_quorum(declaration):
         validate_quorum(declaration, vhost)
     elif has_cluster and is_stream(declaration):
@@ -49,6 +60,23 @@ def check_new(
     if 0 <= limit <= count:
         raise PreconditionFailed(
             f"cannot declare queue '{name}': queue limit in vhost '{vhost}' ({limit}) is reached"
+        )
+
+
+def _check_kept(
+    declaration: QueueDeclaration, vhost: str, level: int, *, has_cluster: bool
+) -> None:
+    where = describe("queue", declaration.name, vhost)
+    if has_cluster and (is_quorum(declaration) or is_stream(declaration)):
+        raise PreconditionFailed(
+            f"cannot declare {where}: messages of the classic queue of its name are kept, whose definition could not"
+            " be used; declare that one first"
+        )
+    priority = declaration.arguments.get("x-max-priority")
+    if level > (max(1, int(priority)) if isinstance(priority, int) else 0):
+        raise PreconditionFailed(
+            f"cannot declare {where}: messages of priorities up to {level} are kept of it, whose definition could not"
+            f" be used; declare it with x-max-priority {level} or more"
         )
 
 

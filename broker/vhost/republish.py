@@ -176,7 +176,7 @@ class Republisher:
             # What a queue elsewhere keeps is no part of any commit here.
             if outcome.is_pending if isinstance(outcome, Rejected) else outcome == PENDING:
                 self._on_stored(death, queue.name)
-            elif isinstance(queue, Queue) and not queue.durable:
+            elif isinstance(queue, Queue) and (isinstance(outcome, Rejected) or not queue.durable):
                 self._on_way(death, queue.name)
         except Exception as error:  # noqa: BLE001 - one queue must not cost the others
             taken = _taken_since(queue, before)
@@ -198,7 +198,7 @@ class Republisher:
             self._when_passed_on(self._vhost.name, death.queue, target)
 
     def _on_way(self, death: Death, target: str) -> None:
-        """A queue that keeps nothing on disk has them, or has passed them on to one that does."""
+        """A queue that keeps nothing of them on disk has them, or has passed them on to one that does."""
         tell = self._when_passed_on if death.is_new else self._when_on_way
         tell(self._vhost.name, death.queue, target)
 

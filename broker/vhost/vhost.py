@@ -359,6 +359,7 @@ class Vhost:
         queue.recover(partial(self.engine.is_stored, self.name))
         if queue.ready_count and not queue.is_asleep:
             queue.drop_excess()
+            queue.look_for_expiry()
 
     def check_new_queue(self, declaration: QueueDeclaration) -> None:
         """Refuse what cannot be made. Raises: PreconditionFailed."""
@@ -368,6 +369,7 @@ class Vhost:
             has_cluster=self.options.has_cluster,
             count=len(self.queues),
             limit=self.limits.get("max-queues", -1),
+            kept=self.engine.kept_level(self.name, declaration.name),
         )
         if self.homes is not None:
             error = self.homes.refusal(self.name, declaration.name)

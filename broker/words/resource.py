@@ -70,6 +70,10 @@ class StagingEngine(Protocol):
         """Whether a start found this level of a queue, and nobody has opened it yet."""
         ...
 
+    def kept_level(self, vhost: str, name: str) -> int:
+        """Give the highest level that a start has kept of a queue which it could not open; -1 when there is none."""
+        ...
+
     def owed_copies(self, vhost: str, name: str) -> str:
         """Name a queue that the disk refuses copies of this one's dead letters; empty when there is none."""
         ...

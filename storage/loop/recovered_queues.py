@@ -30,6 +30,11 @@ class RecoveredQueues:
         """Give what was found of a queue's level to whoever opens it; None when there is nothing, or it was taken."""
         return self._found.pop((names.vhost, names.directory), None)
 
+    def highest_level(self, vhost: str, name: str) -> int:
+        """Give the highest level of a queue that nobody opened yet; -1 when there is none. O(found)."""
+        found = (one.names for one in self._found.values())
+        return max((one.level for one in found if one[:2] == (vhost, name)), default=-1)
+
     def forget_vhost(self, vhost: str) -> None:
         """The vhost is deleted, and with it the queues in it that nobody opened."""
         for place in [place for place in self._found if place[0] == vhost]:

@@ -95,7 +95,7 @@ class StagedCommit:
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
     which have to be durable first: `moves` says from which queue (vhost, name) to which.
     `passed_on`: the same of messages that the first of the two queues never had, so that the second alone keeps them.
-    `awaited`: how many messages' confirms wait for it.
+    `awaited`: how many messages' confirms wait for it. `gone`: queues deleted while it was in flight.
 
     Filled in by the disk side: `refused`, the queues that the disk refuses what the commit has for them;
     `unwritten_acks`, those of `acks_of` whose acks it refuses.
@@ -116,6 +116,7 @@ class StagedCommit:
     refused: set[int] = field(default_factory=set)
     unwritten_acks: set[int] = field(default_factory=set)
     awaited: int = 0
+    gone: dict[int, QueueNames] = field(default_factory=dict)
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write and nobody waits for it."""

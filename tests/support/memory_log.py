@@ -158,6 +158,10 @@ class MemoryEngine:
         """There was no start."""
         return False
 
+    def kept_level(self, vhost: str, name: str) -> int:
+        """There was no start."""
+        return -1
+
     def owed_copies(self, vhost: str, name: str) -> str:
         """As the test says."""
         return self.owed.get((vhost, name), "")

@@ -351,7 +351,7 @@ class Backlog:
             messages = [entry[1] for entry in run]
             expiries = [entry[2] for entry in run]
             due = expiries if any(expiries) else None
-            self.log.append(run[0][0], messages, due, body_bytes(messages))
+            self.log.append(run[0][0], messages, due, raw_bytes(messages))
         return len(moving)
 
     def _page_out_ram(self) -> int:

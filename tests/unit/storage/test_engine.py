@@ -16,6 +16,7 @@ from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import File, OsFileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.loop.staged_commit import StagedCommit
+from burrowmq.storage.names import QueueNames
 from burrowmq.storage.shared.index import NAMES as INDEXES
 from burrowmq.storage.types import EMBEDDED_ONLY, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
@@ -89,8 +90,8 @@ class HeldEngine(Engine):
         self._submit(self.held.pop(0))
 
 
-def held_engine() -> HeldEngine:
-    filesystem = SimFileSystem()
+def held_engine(filesystem: SimFileSystem | None = None) -> HeldEngine:
+    filesystem = filesystem or SimFileSystem()
     engine = HeldEngine(
         "/data",
         filesystem,
@@ -178,6 +179,23 @@ def test_what_the_disk_refuses_is_read_from_memory() -> None:
     publish(log, 3, 3)
     commit(engine)
     assert [seq for seq, _, _ in read_all(log, 10)] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("is_transient", [False, True])
+def test_what_was_refused_of_a_queue_that_is_gone_meanwhile_is_told(is_transient: bool) -> None:
+    """Its deletion is not durable yet: a publish to it may not be confirmed."""
+    filesystem = SimFileSystem()
+    engine = held_engine(filesystem)
+    told: list[frozenset[QueueNames]] = []
+    engine.on_refused = lambda _, names, __: told.append(names)
+    log = engine.open_queue("/", "q", durable=not is_transient)
+    publish(log, 0, 3)
+    engine.require_sync()
+    filesystem.fail("pwrite", errno.EIO, times=1 << 30, path_part="/queues/")
+    engine.hand_over()
+    log.delete()
+    engine.release()
+    assert told == ([] if is_transient else [frozenset({QueueNames("/", "q")})])
 
 
 def test_what_is_in_flight_counts_as_backlog() -> None:

@@ -1,0 +1,177 @@
+"""What is promised of messages that a queue on their way refuses and sends on (reject-publish-dlx), and of gone queues.
+
+Covers: broker/vhost/republish.py
+Covers: broker/vhost/vhost.py
+Covers: broker/vhost/queue_checks.py
+Covers: storage/engine.py
+Covers: storage/loop/recovered_queues.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pika import BasicProperties, spec
+
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.vhost import queue_checks
+from burrowmq.config.store import StoreConfig
+from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.storage.loop.staged_commit import StagedCommit
+from tests.support.bench.node import NodeBench
+from tests.support.black_box import eventually
+from tests.support.wire_client import method_bytes, publish_bytes
+from tests.unit.broker.node.test_running_in_flight import (
+    TO_BAD,
+    connect,
+    declare,
+    names,
+    published,
+    refuse,
+)
+
+FULL = {**TO_BAD, "x-overflow": "reject-publish-dlx"}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[NodeBench]:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("dies_on_arrival", [True, False])
+def test_dead_letters_that_a_full_queue_sends_on_are_the_only_copies_too(
+    bench: NodeBench, dies_on_arrival: bool
+) -> None:
+    client = connect(bench)
+    declare(client, "bad")
+    declare(client, "between", arguments=FULL)
+    arguments: dict[str, Any] = {**TO_BAD, "x-dead-letter-routing-key": "between"}
+    if not dies_on_arrival:
+        del arguments["x-max-length"]
+    declare(client, "source", arguments=arguments)
+    client.call(1, spec.Confirm.Select())
+    if dies_on_arrival:
+        refuse(bench)
+    client.send(published("source"))
+    heard = names(client)
+    if not dies_on_arrival:
+        refuse(bench)
+        ((_, got),) = client.call(1, spec.Basic.Get(queue="source"))
+        client.call(1, spec.Basic.Reject(delivery_tag=got.delivery_tag, requeue=False))
+        bench.perform(bench.node.engine.idle)
+    writer = bench.node.engine._writer
+    assert writer is not None
+    withheld = [writer.queues()[one].names.name for one in writer.refusals.withheld()]
+    assert bench.node.vhosts["/"].queues["bad"].ready_count == 1
+    assert heard == (["Basic.Nack"] if dies_on_arrival else ["Basic.Ack"])
+    assert dies_on_arrival or withheld == ["source"]
+
+
+@pytest.mark.parametrize("key", ["bad", "source"])
+def test_what_the_disk_refused_of_a_queue_is_not_confirmed_while_its_deletion_is_not_durable(
+    bench: NodeBench, key: str
+) -> None:
+    client, other = connect(bench), connect(bench)
+    declare(client, "bad")
+    declare(client, "source", arguments=TO_BAD)
+    client.call(1, spec.Confirm.Select())
+    refuse(bench)
+    backend = bench.node.engine._backend
+    assert backend is not None
+    submit, held = backend.submit, list[StagedCommit]()
+    backend.submit = held.append  # type: ignore[method-assign]
+    client.send(published(key))
+    other.send(method_bytes(1, spec.Queue.Delete(queue="bad")))
+    bench.perform(lambda: submit(held.pop(0)))
+    assert len(held) == 1, "the deletion is under way"
+    assert names(other) == []
+    assert names(client) == ["Basic.Nack"]
+    backend.submit = submit  # type: ignore[method-assign]
+    bench.perform(lambda: submit(held.pop(0)))
+    assert names(other) == ["Queue.DeleteOk"]
+
+
+@contextmanager
+def started_again(
+    bench: NodeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: bool
+) -> Iterator[NodeBench]:
+    """The node starts on what another one has left; the definition of queue q may be unusable."""
+    disk, store, row = bench.disk, bench.store, ("queue", '["/","q"]')
+    if options.pop("is_unusable", False):
+        store._texts[row] = store._texts[row].replace("auto_delete", "auto_delate")
+    monkeypatch.setattr("tests.support.bench.node.SimFileSystem", lambda strict: disk)
+    monkeypatch.setattr("tests.support.bench.node.MemoryDefinitionStore", lambda _: store)
+    config = StoreConfig(commit_log="off")
+    with NodeBench(tmp_path, store=config, **options) as again:
+        again.perform(again.node.scheduler.touch)
+        yield again
+
+
+@pytest.mark.parametrize("is_unusable", [False, True])
+def test_what_has_expired_in_a_queue_declared_again_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_unusable: bool
+) -> None:
+    arguments = {"x-message-ttl": 20}
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as first:
+        client = connect(first)
+        declare(client, "q", arguments=arguments)
+        client.call(1, spec.Confirm.Select())
+        client.send(published("q"), published("q"))
+        assert names(client) == ["Basic.Ack"]
+    options = {"is_unusable": is_unusable, "has_disk_thread": True}
+    with started_again(first, tmp_path, monkeypatch, **options) as bench:
+        declare(connect(bench), "q", arguments=arguments)
+        queue = bench.node.vhosts["/"].queues["q"]
+
+        def is_empty() -> bool:
+            bench.settle()
+            return queue.ready_count == 0
+
+        eventually(is_empty)
+
+
+def two_of_priorities(bench: NodeBench) -> None:
+    """Queue q has a confirmed message of each end of its priorities."""
+    client = connect(bench)
+    declare(client, "q", arguments={"x-max-priority": 5})
+    client.call(1, spec.Confirm.Select())
+    urgent = BasicProperties(delivery_mode=2, priority=5)
+    client.send(published("q"), publish_bytes(1, "", "q", b"5", properties=urgent))
+    assert names(client) == ["Basic.Ack"]
+
+
+@pytest.mark.parametrize("priority", [None, 4])
+def test_what_a_start_has_kept_of_a_priority_queue_is_not_lost_to_one_with_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, priority: int | None
+) -> None:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as first:
+        two_of_priorities(first)
+    with started_again(first, tmp_path, monkeypatch, is_unusable=True) as second:
+        arguments = {} if priority is None else {"x-max-priority": priority}
+        declaration = spec.Queue.Declare(queue="q", durable=True, arguments=arguments)
+        ((_, refused),) = connect(second).call(1, declaration)
+        assert refused.reply_code == 406
+        assert refused.reply_text == (
+            "PRECONDITION_FAILED - cannot declare queue 'q' in vhost '/': messages of priorities up to 5 are kept of it,"
+            " whose definition could not be used; declare it with x-max-priority 5 or more"
+        )
+        declare(connect(second), "q", durable=False)
+        assert not second.node.vhosts["/"].queues["q"].ready_count, "it has nothing to do with that"
+    with started_again(second, tmp_path, monkeypatch) as third:
+        declare(connect(third), "q", arguments={"x-max-priority": 7})
+        assert third.node.vhosts["/"].queues["q"].ready_count == 2
+    with started_again(third, tmp_path, monkeypatch) as fourth:
+        assert fourth.node.vhosts["/"].queues["q"].ready_count == 2
+
+
+def test_a_cluster_queue_does_not_take_the_name_of_a_classic_one_that_a_start_has_kept() -> None:
+    declaration = QueueDeclaration(name="q", durable=True, arguments={"x-queue-type": "quorum"})
+    where: dict[str, Any] = {"count": 0, "limit": -1, "has_cluster": True}
+    queue_checks.check_new(declaration, "/", kept=-1, **where)
+    with pytest.raises(PreconditionFailed, match="declare that one first"):
+        queue_checks.check_new(declaration, "/", kept=0, **where)
