@@ -5,6 +5,7 @@
 - A power cut tears writes at 512 or at 4,096 octets; a failed sync may bring back what a page had before.
 - One of the last writes may have gone lost on its way, or to another place (`misplace`): damage, which is told.
 - `placed` calls fail: of one kind, for paths that fit a pattern, from the n-th on, also in the next process.
+- `misreads`: a read gives a wrong bit once, of bytes that are right on disk.
 - `on_call` is run before every call: there the machine lets another thread go on. `on_failure` is told of each that fails.
 
 State owned: what was removed and may come back, the last writes. Tested in tests/unit/support/test_machine_disk.py.
@@ -109,8 +110,33 @@ class PlacedFault:
         return True
 
 
+@dataclass(slots=True)
+class PlacedMisread:
+    """The `nth` read from now on of a file that fits `pattern` has a wrong bit in its middle; the bytes on disk are right."""
+
+    pattern: str
+    nth: int
+
+    def meets(self, path: str) -> bool:
+        """Whether it is this read; each that fits is counted."""
+        if not self.nth or not fnmatchcase(path, self.pattern):
+            return False
+        self.nth -= 1
+        return not self.nth
+
+
 class _MachineFile(SimFile):
-    """A file whose writes are remembered."""
+    """A file whose writes are remembered, and of which a read may go wrong."""
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read."""
+        data = super().pread(size, offset)
+        disk = self._filesystem
+        assert isinstance(disk, MachineDisk)
+        if data and any(one.meets(self._path) for one in disk.misreads):
+            at = len(data) // 2
+            return data[:at] + bytes((data[at] ^ 1,)) + data[at + 1 :]
+        return data
 
     def pwrite(self, data: Data, offset: int) -> None:
         """Write."""
@@ -130,6 +156,7 @@ class MachineDisk(SimFileSystem):
         self.on_failure: Callable[[str, int], None] = lambda operation, number: None
         self.is_off = False
         self.placed: list[PlacedFault] = []
+        self.misreads: list[PlacedMisread] = []
         self.last_writes: deque[tuple[str, _Inode, int, bytes, bytes]] = deque(maxlen=LAST_WRITES)
 
     @property

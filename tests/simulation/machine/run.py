@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from pika import spec
 
+from burrowmq.storage.directory.quarantine import DIRECTORY
 from burrowmq.storage.errors import StorageError
 from tests.simulation.machine.audit import Auditor
 from tests.simulation.machine.branches import Branches
@@ -21,7 +22,7 @@ from tests.simulation.machine.coverage import Met
 from tests.simulation.machine.damages import damage_a_write, stray
 from tests.simulation.machine.draw import Plan, plan_of
 from tests.simulation.machine.model import DEAD, HERE, NAMES, Home, Model
-from tests.simulation.machine.node import Machine, Violation
+from tests.simulation.machine.node import DATA_DIR, Machine, Violation
 from tests.simulation.machine.operations import OPERATIONS
 from tests.simulation.machine.operations.lives import restart
 from tests.simulation.machine.places import Ending
@@ -125,6 +126,13 @@ class Run:
         for name, arguments in self.machine.observer.events:
             if name in LOSSES:
                 raise Violation(f"{name} was reported: {arguments}")
+
+    def _check_set_aside(self) -> None:
+        """What was set aside is there, whatever befell the machine since."""
+        paths = set(self.machine.disk.paths())
+        for _, _, _, name, _ in self.machine.observer.named("message_set_aside"):
+            if f"{DATA_DIR}/{DIRECTORY}/{name}" not in paths:
+                raise Violation(f"{name} was set aside and is not there")
 
     def _check_syncs(self) -> None:
         """A file whose sync has failed is not synced again: what that says of its bytes is not to be believed. SQLite does."""
@@ -314,6 +322,7 @@ class Run:
         except PowerCut:
             raise AssertionError("the power is not to go now") from None
         self._check_reports()
+        self._check_set_aside()
         reports = [each for name, each in self.machine.observer.events if name in TOLD]
         if self.untold and not any(self.untold in str(each) for each in reports):
             raise Violation(f"{self.untold} is damaged and nobody says so")
@@ -415,11 +424,12 @@ class Run:
         self.machine.resegment(segment_size, entry_count)
         self.crash_now(is_power=self.is_power())
 
-    def stop(self) -> bool:
-        """A clean stop; gives whether the power went with the process."""
+    def stop(self, *, is_well: bool = True) -> bool:
+        """A clean stop, on a disk that is well; gives whether the power went with the process."""
         for client in list(self.clients):
             self.lose(client)
-        self.heal()
+        if is_well:
+            self.heal()
         self.machine.settle()
         was_faulty, had_old_pages = self.was_faulty, self.machine.has_old_pages
         is_clean = self.machine.stop()

@@ -9,7 +9,7 @@ passes; where `&` ends it, nothing moves before the next.
                                     `of=a`: of one queue; `from=3 step=2`: not the first three, and each second only
     get a                       and ack with it
     declare c version=1 letters levels=3 most=5 transient
-    delete a | redeclare a      (in one read; with `both`, by two channels)
+    delete a | redeclare a      (in one read; with `both`, by two channels); these, and `declare`, `by=2`: by the second client
     purge a
     policy a mode=lazy version=2
     pass 0.5                    seconds
@@ -17,6 +17,7 @@ passes; where `&` ends it, nothing moves before the next.
     move 7                      so many turns of the loop or of a thread
     fail fdatasync log 2 times=1 errno=EIO keep=0    the second such call from now on; `keep=through`: it has done its work,
                                                      `keep=tail`: a sync has lost all but its last page
+    misread shared 2            the second such read from now on gives a wrong bit; the disk has the right one
     cut fdatasync own 1         the machine goes off before the first such call; `behind`: behind it
     end power name:log=kept content:own=torn    how it goes off the next time, the power or `killed`; what is not named is lost
     off now                     here
@@ -25,7 +26,7 @@ passes; where `&` ends it, nothing moves before the next.
     flip   shared message=3     when it goes off the next time: a bit of a message, of which nothing is promised then
     flip   */0.g0.seg -20       or of an octet that no message needs, from the end where it is negative; `told`: a start says so;
                                 `needless`: of a message that is elsewhere, too
-    restart now | lose client
+    restart now | lose client   `restart failing`: what fails goes on failing while it stops, and while it starts
     resegment entry_count=8 segment_size=900    a clean stop, then `burrowmq-store resegment`, a cut behind it, and a start
 
 Places are those of `tests.simulation.machine.places`. State: none; called by `tests.simulation.machine.run`.
@@ -45,7 +46,7 @@ from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, SimC
 from tests.simulation.machine.damages import misplace
 from tests.simulation.machine.model import Copy, Home, Publication, place_of
 from tests.simulation.machine.places import CutAt, Ending, pattern_of
-from tests.support.machine_disk import PlacedFault
+from tests.support.machine_disk import PlacedFault, PlacedMisread
 from tests.support.sim_filesystem import TAIL, THROUGH, Fate
 
 if TYPE_CHECKING:
@@ -101,11 +102,13 @@ def take_scripted(run: Run, step: str) -> None:
         run.pump()
 
 
-def _client(run: Run, name: str = "") -> SimClient:
-    """The first client of the vhost that a queue's name says."""
+def _client(run: Run, name: str = "", number: int = 1) -> SimClient:
+    """The first client of the vhost that a queue's name says, or the one of this number."""
     vhost, _ = place_of(name)
-    found = next((client for client in run.clients if client.vhost == vhost), None)
-    return found or run.client_of(vhost)
+    found = [client for client in run.clients if client.vhost == vhost]
+    while len(found) < number:
+        found.append(run.client_of(vhost))
+    return found[number - 1]
 
 
 def _home(run: Run, words: Words) -> Home:
@@ -156,7 +159,7 @@ def get(run: Run, words: Words) -> None:
 
 def declare(run: Run, words: Words, channel: int = REST) -> None:
     """A queue, durable and plain unless it is said what else."""
-    client = _client(run, words.at(0))
+    client = _client(run, words.at(0), words.named_number("by", 1))
     client.send(client.declare(_new_home(run, words), channel))
 
 
@@ -175,13 +178,13 @@ def delete(run: Run, words: Words) -> None:
     """A queue less."""
     home = _home(run, words)
     run.end_of(home)
-    client = _client(run, home.name)
+    client = _client(run, home.name, words.named_number("by", 1))
     client.send(client.delete(home))
 
 
 def redeclare(run: Run, words: Words) -> None:
     """A queue less, and one of its name."""
-    home, client = _home(run, words), _client(run, words.at(0))
+    home, client = _home(run, words), _client(run, words.at(0), words.named_number("by", 1))
     run.end_of(home)
     home.is_replaced = True
     data = client.delete(home)
@@ -253,6 +256,11 @@ def fail(run: Run, words: Words) -> None:
             KEPT.get(keep) or int(keep),
         )
     )
+
+
+def misread(run: Run, words: Words) -> None:
+    """A read goes wrong."""
+    run.machine.disk.misreads.append(PlacedMisread(pattern_of(words.at(0)), words.count))
 
 
 def heal(run: Run, _: Words) -> None:
@@ -345,9 +353,14 @@ def _flip(words: Words, run: Run) -> None:
     run.untold = path if words.has("told") else run.untold
 
 
-def restart(run: Run, _: Words) -> None:
-    """A clean stop, and a start."""
-    run.do("restart")
+def restart(run: Run, words: Words) -> None:
+    """A stop, clean where the disk is well, and a start."""
+    if words.at(0) == "failing":
+        is_power = run.stop(is_well=False)
+        run.start()
+        run.adopt(is_power=is_power)
+    else:
+        run.do("restart")
 
 
 def resegment(run: Run, words: Words) -> None:
@@ -382,6 +395,7 @@ STEPS = {
     "move": move,
     "fail": fail,
     "heal": heal,
+    "misread": misread,
     "cut": cut,
     "flip": flip,
     "end": end,

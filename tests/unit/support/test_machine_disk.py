@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.support.machine_disk import MachineDisk, PlacedFault
+from tests.support.machine_disk import MachineDisk, PlacedFault, PlacedMisread
 from tests.support.sim_filesystem import TAIL, THROUGH, Fate, PowerCut
 
 
@@ -295,3 +295,14 @@ def test_a_cut_leaves_those_names_that_were_chosen() -> None:
     for seed in range(8):
         left = disk.cut(random.Random(seed), names=True, fate_of=lambda *one: fates.get(one))
         assert left.paths() == ["/a/0.log", "/a/new", "/a/other"]
+
+
+def test_a_read_that_is_chosen_has_a_wrong_bit_once() -> None:
+    disk = MachineDisk()
+    for path in ("/a", "/b"):
+        written(disk, path, b"xyz")
+    disk.misreads.append(PlacedMisread("/a", 2))
+    files = [disk.open(path) for path in ("/b", "/a")]
+    found = [file.pread(3, 0) for _ in range(3) for file in files]
+    assert found == [b"xyz", b"xyz", b"xyz", b"xxz", b"xyz", b"xyz"]
+    assert disk.content("/a") == b"xyz"

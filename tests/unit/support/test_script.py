@@ -292,3 +292,41 @@ def test_an_index_that_is_full_has_no_room_for_a_stray(tmp_path: Path) -> None:
     run = script(tmp_path, "with entry_count=8\npublish a 8")
     run.go()
     assert stray_entry(run.rng, run.machine.disk, 8) == ""
+
+
+def test_a_read_that_goes_wrong_costs_nothing(tmp_path: Path) -> None:
+    run = script(
+        tmp_path,
+        "with embed_below=4096\npublish a 3 size=200\nrestart now\nmisread a/*.qs\nconsume a 20",
+    )
+    run.go()
+    assert [one.nth for one in run.machine.disk.misreads] == []
+    assert [copy.state for copy in run.model.current["a"].all_copies()] == ["in"] * 3
+
+
+@pytest.mark.parametrize(("how", "is_clean"), [("now", True), ("failing", False)])
+def test_a_stop_is_on_a_disk_that_is_well_or_goes_on_failing(
+    tmp_path: Path, how: str, is_clean: bool
+) -> None:
+    run = script(tmp_path, f"publish a\nfail create /data/CLEAN.tmp 1 times=99\nrestart {how}")
+    run.go()
+    assert bool(run.machine.observer.named("recovery_finished")[1][0]) == is_clean
+
+
+def test_what_was_set_aside_has_to_be_there(tmp_path: Path) -> None:
+    text = "with embed_below=0\npublish a 3 size=200\nrestart now\nflip shared message=2"
+    run = script(tmp_path, f"{text}\noff power\nconsume a 20\npass 3\noff power")
+    run.go()
+    assert len(run.machine.observer.named("message_set_aside")) == 1
+    run.machine.observer.events.append(("message_set_aside", ("/", "a", 7, "a.7.1.msg", "")))
+    with pytest.raises(Violation, match="was set aside and is not there"):
+        run._check_set_aside()
+
+
+def test_several_clients_have_their_own_channels(tmp_path: Path) -> None:
+    run = script(
+        tmp_path, "declare c\npublish c\ndelete c by=2 &\ndeclare c by=3 &\npublish b &\nmove 1"
+    )
+    run.go()
+    assert [home.is_deleted for home in run.model.homes if home.name == "c"] == [True, False]
+    assert run.next_client == 3
