@@ -18,16 +18,24 @@ deleted queue's directory is durably gone before another of the same name is mad
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
+from typing import TypeVar
 
 from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
-from burrowmq.storage.errors import DiskFull, StorageError, SyncFailed, WriteFailed
+from burrowmq.storage.errors import (
+    DirectoryFailed,
+    DiskFull,
+    StorageError,
+    SyncFailed,
+    WriteFailed,
+    error_text,
+)
 from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
@@ -41,6 +49,7 @@ from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
 from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS, VhostStore
 from burrowmq.storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
 
+T = TypeVar("T")
 VHOST_NAME_FILE = ".vhost_name"
 GONE = ".gone"
 """How the name of a directory ends that was deleted and could not be removed."""
@@ -113,11 +122,28 @@ class StoreContext:
         """Give a vhost's stores, made if need be. Raises WriteFailed or SyncFailed."""
         store = self._vhosts.get(vhost)
         if store is None:
-            self._make_vhost_dir(vhost)
-            store = self.build_vhost(vhost)
-            store.persistent.open_empty(self.recorded.first_segment)
+            store = self._at_second_attempt(self._make_vhost, vhost)
             self.adopt_vhost(store)
         return store
+
+    def _make_vhost(self, vhost: str) -> VhostStore:
+        self._make_vhost_dir(vhost)
+        store = self.build_vhost(vhost)
+        store.persistent.open_empty(self.recorded.first_segment)
+        return store
+
+    @staticmethod
+    def _at_second_attempt(make: Callable[[str], T], what: str) -> T:
+        """Make something, at the second attempt if need be: one call that fails ends no store.
+
+        Not after a failed sync of a directory: a second one says nothing of its names.
+        """
+        try:
+            return make(what)
+        except (DiskFull, DirectoryFailed):
+            raise
+        except (WriteFailed, OSError):
+            return make(what)
 
     def has_vhost(self, vhost: str) -> bool:
         """Tell whether a vhost's stores are in use."""
@@ -172,10 +198,15 @@ class StoreContext:
             file = self.filesystem.create(path)
             file.pwrite(vhost.encode(), 0)
             file.fdatasync()
-            for changed in (directory, f"{self.data_dir}/vhosts", self.data_dir):
-                self.filesystem.fsync_dir(changed)
         except OSError as error:
             raise write_error(path, error) from error
+        for changed in (directory, f"{self.data_dir}/vhosts", self.data_dir):
+            try:
+                self.filesystem.fsync_dir(changed)
+            except OSError as error:
+                if error.errno in NO_ROOM:
+                    raise write_error(changed, error) from error
+                raise DirectoryFailed(error_text(error, changed), changed) from error
 
     def delete_vhost(self, vhost: str) -> None:
         """Remove everything of a vhost."""
@@ -275,10 +306,12 @@ class StoreContext:
             if error.errno in NO_ROOM:
                 raise write_error(directory, error) from error
             self._set_apart(directory)
-        if not is_synced or not self.filesystem.exists(parent):
+        if not is_synced:
             return
         try:
             self.filesystem.fsync_dir(parent)
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise new_file_error(parent, error) from error
 

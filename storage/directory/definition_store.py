@@ -264,6 +264,9 @@ class SqliteDefinitionStore:
         # It is opened again before it is used, and it could not keep its locks: with any descriptor of the database
         # that a process closes, all its locks on that file go.
         self._let_go()
+        cause = error.__cause__  # a call of ours, in a checkpoint
+        if isinstance(cause, OSError) and cause.errno in NO_ROOM:
+            raise write_error(self._path, cause) from error
         for ask in (self._write_beside, self._sync_files):
             try:
                 ask()

@@ -35,8 +35,9 @@ from burrowmq.storage.queue.disk import QueueDisk
 class Order:
     """The commands of one commit that open and delete: `before` its definitions, and `after` them.
 
-    `has_last`: these three wait with the acks, until what the commit moves is durable; `first` does not. Messages of
-    the queues in `held`, which are opened only then, come behind them, and acks of those in `deleted` are not written.
+    `has_last`: these three wait with the acks, until what the commit moves is durable; `first` does not, and what it
+    deletes is defined. Messages of the queues in `held`, which are opened only then, come behind them, and acks of those
+    in `deleted` are not written.
     """
 
     first: list[ControlCommand] = field(default_factory=list)
@@ -173,25 +174,28 @@ def _deleted_last(
 ) -> Order | None:
     """Give the order where what a queue gave away before its end has to be durable; None where no queue ends.
 
-    What is declared again, be it with its vhost, is opened behind the deletion, so that it waits too. None as well
-    where that cannot be: a queue that is declared again gets what is moved.
+    What is declared again, be it with its vhost, is opened behind the deletion, so that it waits too: but for what gets
+    messages that are moved. That is deleted and opened first; None as well where nothing but this ends.
     """
     ends = [command for command in left.control if isinstance(command, Delete)]
     if not ends:
         return None
-    again = {queues[one.queue_id].names[:2] for one in early if isinstance(one, Delete)}
-    if not again.isdisjoint(targets):
-        return None
     gone = {command.vhost for command in left.control if isinstance(command, DeleteVhost)}
-    held = {
-        command.queue_id
-        for command in left.control
-        if isinstance(command, Open) and (command.names[:2] in again or command.names.vhost in gone)
+    again = {queues[one.queue_id].names[:2] for one in early if isinstance(one, Delete)}
+    getting = {name for name in again.intersection(targets) if name[0] not in gone}
+    order = Order(deleted={one.queue_id for one in ends}, has_last=True)
+    for command in early:
+        waits = isinstance(command, Delete) and queues[command.queue_id].names[:2] not in getting
+        (order.before if waits else order.first).append(command)
+    others = _others(left, early)
+    if getting and not order.before and not any(isinstance(one, _ENDS) for one in others):
+        return None
+    order.held = {
+        one.queue_id
+        for one in others
+        if isinstance(one, Open) and (one.names[:2] in again - getting or one.names.vhost in gone)
     }
-    order = Order(held=held, deleted={one.queue_id for one in ends}, has_last=True)
-    order.first = [one for one in early if not isinstance(one, Delete)]
-    order.before = [one for one in early if isinstance(one, Delete)]
-    for command in _others(left, early):
-        is_last = isinstance(command, _ENDS) or command.queue_id in held
+    for command in others:
+        is_last = isinstance(command, _ENDS) or command.queue_id in order.held
         (order.after if is_last else order.first).append(command)
     return order

@@ -109,7 +109,7 @@ class Writer:
         self.refused.begin(commit)
         left = left_to_write(commit, self._origins_in(commit) if commit.moves else NOWHERE)
         order = order_of(left, self._queues, commit) if left.control else NOTHING
-        self._steps += [partial(self._control, command) for command in order.first]
+        self._steps += [partial(self._control, one, is_defined=True) for one in order.first]
         steps = self._ack_steps if order.has_last else self._steps
         steps += [partial(self._control, command, is_defined=True) for command in order.before]
         if commit.definitions:
@@ -255,7 +255,7 @@ class Writer:
         else:
             self._steps += [partial(self.refused.put, *one) for one in puts]
         later = self._ack_steps if is_moving else self._steps
-        if self.refused.commit.moves and not self.refused.commit.is_moving:
+        if self.refused.commit.moves and not is_moving:
             later.append(self.refused.withhold)
         later += acks
         later.append(self._shared.drop_refs)

@@ -9,7 +9,7 @@ its last reference.
 Invariants: a dirty file stays open until it was synced, so that its sync hears of a write-back that failed; a sync that
 failed is never tried again on that file. Stores, indexes and directories are synced together, in any order: nothing is
 confirmed before all are, and recovery drops an index entry whose body is not there. A file that has taken another's
-place is not removed before that one: alone, the other would count again.
+place is not removed before it is durable that that one is gone: alone, the other would count again.
 
 Beside the cache stand the translations of the operating system's errors into the store's.
 """
@@ -139,6 +139,8 @@ class FileCache:
         self._leftovers: dict[str, str] = {}  # with what has taken their place, if that matters
         # The same of files that stay until a directory is durable, for each that found no room to become so.
         self._behind: dict[str, dict[str, str]] = {}
+        # Files that stay until it is durable that what they took the place of is gone.
+        self._alone: set[str] = set()
 
     def get(self, path: str) -> File:
         """Give the file at path, opened if need be. Raises OSError, or DiskFull while there is no descriptor for it."""
@@ -206,7 +208,7 @@ class FileCache:
 
         Raises WriteFailed: then the next sync still makes durable what was written to it, since a start may find it.
         """
-        if self._leftovers or self._behind:
+        if self._leftovers or self._behind or self._alone:
             self._unlink_older(path)
         try:
             self.filesystem.unlink(path)
@@ -219,12 +221,15 @@ class FileCache:
         self._dirty_dirs[parent_of(path)] = None
 
     def _unlink_older(self, path: str) -> None:
-        """Remove what a file has taken the place of. Raises WriteFailed."""
+        """Remove what a file has taken the place of. Raises WriteFailed, also until that is durable."""
         if path in self._behind.get(parent_of(path), {}).values():
             raise WriteFailed(f"{path}: it stays until there is room to sync its directory")
         for old in [old for old, by in self._leftovers.items() if by == path]:
             self.unlink(old)
             self._leftovers.pop(old, None)
+            self._alone.add(path)
+        if path in self._alone:
+            raise WriteFailed(f"{path}: it stays until it is durable that the older one is gone")
 
     def unlink_or_leave(self, path: str, by: str = "") -> None:
         """Remove a file that a start would remove too; when that fails `sweep` tries again.
@@ -240,6 +245,9 @@ class FileCache:
             self.unlink(path)
         except WriteFailed:
             self._leftovers[path] = by
+        else:
+            if by:
+                self._alone.add(by)
 
     def replaced(self, path: str) -> None:
         """Another file has this name now, by a rename."""
@@ -277,6 +285,7 @@ class FileCache:
 
     def _names_are_durable(self, directory: str) -> None:
         self._leftovers.update(self._behind.pop(directory, {}))
+        self._alone = {path for path in self._alone if parent_of(path) != directory}
 
     @property
     def has_outlived(self) -> bool:
@@ -306,6 +315,7 @@ class FileCache:
             del self._leftovers[name]
         for name in [name for name in self._behind if name == path or name.startswith(prefix)]:
             del self._behind[name]
+        self._alone = {name for name in self._alone if not name.startswith(prefix)}
         for name in [name for name in self._dirty_dirs if name == path or name.startswith(prefix)]:
             del self._dirty_dirs[name]
 
@@ -394,8 +404,9 @@ class FileCache:
                 self.failed_directories[item] = error_text(error, item)
             else:  # nothing can be written elsewhere instead of a name: the store is done
                 broken = DirectoryFailed(error_text(error, item), item)
-        for path in [path for path in directories if path in self._behind and path not in unsure]:
-            self._names_are_durable(path)
+        if self._behind or self._alone:
+            for path in [path for path in directories if path not in unsure]:
+                self._names_are_durable(path)
         if broken is not None:
             raise broken
         self.was_full = bool(failed) and is_full

@@ -12,7 +12,7 @@ beginning: it says again what the one before said of the names in there.
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from burrowmq.records import NamedTuple
@@ -277,9 +277,7 @@ class Groups:
         for item, error in failed:
             assert not isinstance(item, str)
             self.own.refuse(files[item], error)
-        for item, _ in failed:
-            assert not isinstance(item, str)
-            self.write_back(files[item], item)
+        self.write_back({files[item]: item for item, _ in failed if not isinstance(item, str)})
         refused = self._sync_names()
         carried = self._said_again({*self.own.spoilt(waiting), *self.own.gone(refused)})
         carried = [*self._renamed_again(refused), *carried]  # behind it is what was written since
@@ -345,26 +343,26 @@ class Groups:
             path: pieces for name, pieces in said.items() if (path := f"{self.root}{name}") in paths
         }
 
-    def write_back(self, path: str, file: File) -> None:
-        """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here.
+    def write_back(self, files: Mapping[str, File]) -> None:
+        """A failed sync may have dropped what only the log has: whoever writes the files elsewhere reads it there.
 
         Where the disk does not take it, it is held in memory and laid over what can be read. Where the log cannot be
-        read, it has failed itself: a start has all of it, and nobody may read the file before. Raises OSError: EIO.
+        read, it has failed itself: a start has all of it, and nobody may read the files before. Raises OSError: EIO.
         """
-        if not self.own.spoil(path):
-            return
+        only = [path for path in files if self.own.spoil(path)]
         try:
-            said = self.said_of({path}).get(path, [])
+            said = self.said_of(set(only))  # for all of them: it reads the whole log
         except OSError as error:
-            failure = OSError(errno.EIO, error_text(error, path))
+            failure = OSError(errno.EIO, error_text(error, only[0]))
             failure.add_note("writing back")
             raise failure from error
-        pieces = [*said, *self.own.written_over(path)]
-        try:
-            for offset, data in pieces:
-                file.pwrite(data, offset)
-        except OSError:  # also for want of room: whatever it is, it concerns this file alone
-            self.own.hold(path, pieces)
+        for path in only:
+            pieces = [*said.get(path, ()), *self.own.written_over(path)]
+            try:
+                for offset, data in pieces:
+                    files[path].pwrite(data, offset)
+            except OSError:  # also for want of room: whatever it is, it concerns this file alone
+                self.own.hold(path, pieces)
 
     def release(self) -> None:
         """Close what is open, at the end: nobody uses it any more."""

@@ -112,23 +112,20 @@ class Syncs:
         for file in files:
             if file.path not in refused:
                 groups.forget(file.path)
-            else:
-                failed += self._write_back(file)
-        return failed
+        return failed + self._write_back([file for file in files if file.path in refused])
 
     def _take_refused(
         self, files: Sequence[File]
     ) -> tuple[list[tuple[File | str, OSError]], list[File]]:
         """Give those of some files whose sync failed as a generation began, to be told now; and the others."""
         told, others = self._groups.own.take_refused(files)
-        for file in [refused for refused, _ in told if not isinstance(refused, str)]:
-            told += self._write_back(file)
-        return told, others
+        refused = [file for file, _ in told if not isinstance(file, str)]
+        return told + self._write_back(refused), others
 
-    def _write_back(self, file: File) -> list[tuple[File | str, OSError]]:
-        """Have in a file whose sync failed what only the log has; where that cannot be, the log has failed."""
+    def _write_back(self, files: Sequence[File]) -> list[tuple[File | str, OSError]]:
+        """Have in files whose sync failed what only the log has; where that cannot be, the log has failed."""
         try:
-            self._groups.write_back(file.path, base_of(file))
+            self._groups.write_back({file.path: base_of(file) for file in files})
         except OSError as error:
             return [(self._log_dir, error)]
         return []

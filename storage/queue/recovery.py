@@ -46,6 +46,7 @@ class QueueRecovery:
         """
         filesystem = self.queue.place.cache.filesystem
         has_names = False  # durably
+        is_outlived = False
         walk = Walk(self.queue.place, self._names)
         for finding in walk.findings():
             if isinstance(finding, Unreadable):
@@ -55,6 +56,7 @@ class QueueRecovery:
                     # What counts instead may have its name from a process that was killed before it synced it.
                     filesystem.fsync_dir(self.queue.directory)
                 has_names = True
+                is_outlived = is_outlived or not finding.is_inert
                 try:
                     filesystem.unlink(finding.path)
                 except OSError:
@@ -65,6 +67,9 @@ class QueueRecovery:
             else:
                 self._take(finding, tally)
                 self._sync_when_crowded()
+        if is_outlived and self.queue.durable:
+            # What counts instead may be empty, and go: alone, the older file would count again.
+            filesystem.fsync_dir(self.queue.directory)
         self._next_seq, self._journals = walk.next_seq, walk.journals.paths
         if walk.has_journals:
             self.queue.resume_journals(walk.journals.next_number, walk.journals.durable)

@@ -193,7 +193,9 @@ class IndexFilesV1:
             tail = segments[-1] if segments else None
             is_kept = tail is not None and not table.is_spent(tail, is_idle=is_idle)
             flushed = self._flush(tail if is_kept else None)
-            return self.is_retiring, flushed
+            # One whose file cannot be removed stays, and is tried again.
+            has_spent = any(not (one.live or (is_kept and one is tail)) for one in table.of(self))
+            return has_spent or self.is_retiring, flushed
         if is_due and due:
             journal.write_acks(due, self.directory.is_durable)
         return True, []

@@ -29,7 +29,7 @@ def restarted(side: DiskSide, **options: object) -> DiskSide:
 
 def test_definitions_come_first() -> None:
     side = DiskSide()
-    side.filesystem.fail("mkdir", errno.EIO)  # of the new vhost
+    side.filesystem.fail("mkdir", errno.EIO, times=2)  # of the new vhost
     with pytest.raises(Exception, match="EIO"):
         side.commit(Open(1, Q, True), definitions=[("queue", "q", {})])
     assert side.rows == {("queue", "q"): {}}
