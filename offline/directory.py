@@ -11,7 +11,11 @@ import os
 from types import TracebackType
 from typing import Self
 
-from burrowmq.broker.node.data_directory import DataDirectory, DataDirectoryLocked
+from burrowmq.broker.node.data_directory import (
+    DataDirectory,
+    DataDirectoryLocked,
+    DataDirectoryUnusable,
+)
 from burrowmq.storage.directory.swap import is_swapping
 from burrowmq.storage.directory.terms import CLEAN_FILE, STORE_FILE, RecordedStore, read_recorded
 from burrowmq.storage.errors import StorageError
@@ -90,10 +94,8 @@ def open_directory(path: str, *, must_exist: bool = True) -> StoreDirectory:
     lock = DataDirectory(path)
     try:
         lock.lock()
-    except DataDirectoryLocked as error:
+    except (DataDirectoryLocked, DataDirectoryUnusable) as error:
         raise CannotUse(str(error)) from error
-    except OSError as error:
-        raise CannotUse(f"{path}: {error.strerror or error}") from error
     try:
         recorded = read_recorded(OsFileSystem(), path) if is_there else None
         return StoreDirectory(path, lock, recorded)

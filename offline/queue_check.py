@@ -134,7 +134,10 @@ class _Files:
     ) -> None:
         """Look at the entries of a segment, then at the bodies."""
         # What only journals say of a segment is reported with the first of them.
-        report = self._report(segment.path if segment.data else journals[0])
+        is_there = self._filesystem.exists(
+            segment.path
+        )  # with nothing in it where a crash left it so
+        report = self._report(segment.path if is_there else journals[0])
         if segment.problem:
             report.problems.append(segment.problem)
         live = segment.live

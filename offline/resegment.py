@@ -141,7 +141,14 @@ def _engine(
 
 
 def _refuse_unnamed(report: RecoveryReport) -> None:
-    """A queue whose name file is damaged is known to its definition only: a node puts that right."""
+    """What is not named stays behind: a queue whose name file is damaged is known to its definition only.
+
+    So is a vhost: of that nothing is in the report.
+    """
+    if report.unnamed_vhosts:
+        raise CannotUse(
+            f"whose vhost this is cannot be read: {report.unnamed_vhosts[0]}: start the node, which knows its vhosts"
+        )
     if report.unnamed_count:
         raise CannotUse(
             f"{report.unnamed_count} queues have a damaged name file: "

@@ -140,12 +140,14 @@ class RecoveryReport:
     """What a start found. `definitions` are (kind, key, value) rows in the order of kind and key.
 
     `by_directory` has every queue, by vhost and the name of its directory; `queues` those whose name could be read.
+    `unnamed_vhosts` are directories with files in them that were left out: nobody knows whose they are.
     """
 
     clean: bool = False
     definitions: list[tuple[str, str, JsonValue]] = field(default_factory=list)
     queues: dict[QueueNames, RecoveredQueue] = field(default_factory=dict)
     by_directory: dict[tuple[str, str], RecoveredQueue] = field(default_factory=dict)
+    unnamed_vhosts: list[str] = field(default_factory=list)
     messages: int = 0
     lost: int = 0
     quarantined: int = 0

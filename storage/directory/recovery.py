@@ -13,7 +13,8 @@ number was never used. Source: docs/formats; RabbitMQ's rabbit_classic_queue_ind
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -249,6 +250,7 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
             continue
         if vhost is None:
             report.lost += 1
+            report.unnamed_vhosts.append(directory)
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
         queues = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
@@ -278,7 +280,10 @@ def _hold_on_to(context: StoreContext, directory: str, vhost: str) -> None:
 
 
 def _vhost_name(context: StoreContext, directory: str) -> str | None:
-    """Give the vhost whose directory it is, as its name file says, or else the name file of a queue in it."""
+    """Give the vhost whose directory it is, as its name file says, or the name file of a queue in it.
+
+    Else the definitions do: they would open it all the same, and its new queues would write over what lies there.
+    """
     filesystem = context.filesystem
     candidates: list[str] = []
     path = f"{directory}/{VHOST_NAME_FILE}"
@@ -290,10 +295,17 @@ def _vhost_name(context: StoreContext, directory: str) -> str | None:
             if names is not None:
                 candidates.append(names.vhost)
                 break
-    for name in candidates:
+    for name in (*candidates, *_defined_vhosts(context)):
         if context.vhost_dir(name) == directory:
             return name
     return None
+
+
+def _defined_vhosts(context: StoreContext) -> Iterator[str]:
+    """Give what the keys of vhosts' rows say; the name of a directory is the check of it."""
+    for kind, key, _ in context.definitions.load():
+        if kind == "vhost":
+            yield from map(str, json.loads(key))
 
 
 def _holds_anything(filesystem: FileSystem, directory: str) -> bool:

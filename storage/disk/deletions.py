@@ -36,8 +36,8 @@ class Order:
     """The commands of one commit that open and delete: `before` its definitions, and `after` them.
 
     `has_last`: these three wait with the acks, until what the commit moves is durable; `first` does not, and what it
-    deletes is defined. Messages of the queues in `held`, which are opened only then, come behind them, and acks of those
-    in `deleted` are not written.
+    deletes is defined. Messages of the queues in `held`, which are opened only then, come behind them, and acks of
+    those in `deleted` are not written.
     """
 
     first: list[ControlCommand] = field(default_factory=list)

@@ -240,12 +240,14 @@ class Rescue:
         for command in commit.commands if commit is not None else ():
             if isinstance(command, Append) and command.queue_id in queues:
                 runs.setdefault(command.queue_id, []).append(command)
-        in_memory = [one for group in runs.values() for run in group for one in run.messages]
         for vhost in context.vhosts():
             ranges = vhost.persistent.abandon_unsynced()
             if ranges:
-                its = [queue for queue in queues.values() if queue.vhost == vhost.vhost]
-                self._steps.append(_Moves(vhost, ranges, its, in_memory, rename).run)
+                its = {at: queue for at, queue in queues.items() if queue.vhost == vhost.vhost}
+                # Those of other vhosts may have the same handles.
+                in_memory = [one for at in its for run in runs.get(at, ()) for one in run.messages]
+                moves = _Moves(vhost, ranges, list(its.values()), in_memory, rename)
+                self._steps.append(moves.run)
         for queue_id, paths in paths_by_queue(queues, failed).items():
             its_runs = runs.get(queue_id, [])
             if queue_id in withheld:
