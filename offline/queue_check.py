@@ -133,10 +133,8 @@ class _Files:
         self, segment: FoundSegment, tally: ReferenceTally, journals: Sequence[str]
     ) -> None:
         """Look at the entries of a segment, then at the bodies."""
-        # What only journals say of a segment is reported with the first of them.
-        is_there = self._filesystem.exists(
-            segment.path
-        )  # with nothing in it where a crash left it so
+        # What only journals say of a segment is reported with the first of them. A crash may leave a file empty.
+        is_there = self._filesystem.exists(segment.path)
         report = self._report(segment.path if is_there else journals[0])
         if segment.problem:
             report.problems.append(segment.problem)

@@ -18,11 +18,10 @@ deleted queue's directory is durably gone before another of the same name is mad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
-from typing import TypeVar
 
 from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
@@ -49,7 +48,6 @@ from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
 from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS, VhostStore
 from burrowmq.storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
 
-T = TypeVar("T")
 VHOST_NAME_FILE = ".vhost_name"
 GONE = ".gone"
 """How the name of a directory ends that was deleted and could not be removed."""
@@ -122,7 +120,15 @@ class StoreContext:
         """Give a vhost's stores, made if need be. Raises WriteFailed or SyncFailed."""
         store = self._vhosts.get(vhost)
         if store is None:
-            store = self._at_second_attempt(self._make_vhost, vhost)
+            try:
+                store = self._make_vhost(vhost)
+            except (
+                DiskFull,
+                DirectoryFailed,
+            ):  # a second sync of a directory says nothing of its names
+                raise
+            except (WriteFailed, OSError):  # one call that fails ends no store
+                store = self._make_vhost(vhost)
             self.adopt_vhost(store)
         return store
 
@@ -131,19 +137,6 @@ class StoreContext:
         store = self.build_vhost(vhost)
         store.persistent.open_empty(self.recorded.first_segment)
         return store
-
-    @staticmethod
-    def _at_second_attempt(make: Callable[[str], T], what: str) -> T:
-        """Make something, at the second attempt if need be: one call that fails ends no store.
-
-        Not after a failed sync of a directory: a second one says nothing of its names.
-        """
-        try:
-            return make(what)
-        except (DiskFull, DirectoryFailed):
-            raise
-        except (WriteFailed, OSError):
-            return make(what)
 
     def has_vhost(self, vhost: str) -> bool:
         """Tell whether a vhost's stores are in use."""

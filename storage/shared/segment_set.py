@@ -117,7 +117,7 @@ class SegmentSet:
         left = max_bytes
         for segment_no, group in groupby(handles, key=lambda handle: handle >> 32):
             slots = [handle & _SLOT_MASK for handle in group]
-            part, size = self._read_segment(segment_no, slots, left, at_least=not found)
+            part, size = self._read_segment(segment_no, slots, left, is_first=not found)
             found += part
             left -= size
             if len(part) < len(slots):
@@ -126,7 +126,7 @@ class SegmentSet:
         return found
 
     def _read_segment(
-        self, segment_no: int, slots: list[int], left: int, *, at_least: bool
+        self, segment_no: int, slots: list[int], left: int, *, is_first: bool
     ) -> tuple[list[record.Record | None], int]:
         """Read slots of one segment, as many as fit: (records, bytes).
 
@@ -150,7 +150,7 @@ class SegmentSet:
                 starts, ends = table.places(slots)
             except TableGone:
                 continue
-            count, size = fitting(starts, ends, left, at_least=at_least)
+            count, size = fitting(starts, ends, left, is_first=is_first)
             slots, starts, ends = slots[:count], starts[:count], ends[:count]
             found: list[record.Record | None] = []
             for start, end, read_slots, offsets in _reads_of(slots, starts, ends):
@@ -211,15 +211,15 @@ class SegmentSet:
 
 
 def fitting(
-    starts: Sequence[int], ends: Sequence[int], most: int, *, at_least: bool
+    starts: Sequence[int], ends: Sequence[int], most: int, *, is_first: bool
 ) -> tuple[int, int]:
-    """Give how many records from the first on have no more than so many bytes, and how many these have."""
+    """Give how many records have no more than so many bytes, and how many these have; one at least if it `is_first`."""
     size = sum(ends) - sum(starts)
     if size <= most:
         return len(starts), size
     sizes = [end - start for start, end in zip(starts, ends, strict=True)]
     count = bisect_right(list(accumulate(sizes)), most)
-    if at_least:
+    if is_first:
         count = max(count, 1)
     return count, sum(sizes[:count])
 

@@ -245,13 +245,16 @@ def test_a_definition_that_a_start_cannot_use_does_not_cost_the_queues_messages(
 
 
 @pytest.mark.parametrize("dies_on_arrival", [True, False])
-def test_dead_letters_that_go_through_a_transient_queue_are_the_only_copies_too(
-    bench: NodeBench, dies_on_arrival: bool
+@pytest.mark.parametrize("is_full", [True, False])
+def test_dead_letters_that_another_queue_sends_on_are_the_only_copies_too(
+    bench: NodeBench, is_full: bool, dies_on_arrival: bool
 ) -> None:
+    """That one keeps nothing of them: it is transient, or refuses them since it is full."""
     client = connect(bench)
     declare(client, "bad")
-    declare(client, "between", durable=False, arguments=TO_BAD)
-    arguments = {**TO_BAD, "x-dead-letter-routing-key": "between"}
+    between = {**TO_BAD, "x-overflow": "reject-publish-dlx"} if is_full else TO_BAD
+    declare(client, "between", durable=is_full, arguments=between)
+    arguments: dict[str, Any] = {**TO_BAD, "x-dead-letter-routing-key": "between"}
     if not dies_on_arrival:
         del arguments["x-max-length"]
     declare(client, "source", arguments=arguments)
@@ -268,6 +271,7 @@ def test_dead_letters_that_go_through_a_transient_queue_are_the_only_copies_too(
     writer = bench.node.engine._writer
     assert writer is not None
     withheld = [writer.queues()[one].names.name for one in writer.refusals.withheld()]
+    assert bench.node.vhosts["/"].queues["bad"].ready_count == 1
     assert heard == (["Basic.Nack"] if dies_on_arrival else ["Basic.Ack"])
     assert dies_on_arrival or withheld == ["source"], (
         "the original's acknowledgement is not written"

@@ -1,6 +1,5 @@
-"""What is promised of messages that a queue on their way refuses and sends on (reject-publish-dlx), and of gone queues.
+"""What is promised of messages of queues that are gone meanwhile, and of those that a start has kept.
 
-Covers: broker/vhost/republish.py
 Covers: broker/vhost/vhost.py
 Covers: broker/vhost/queue_checks.py
 Covers: storage/engine.py
@@ -34,42 +33,11 @@ from tests.unit.broker.node.test_running_in_flight import (
     refuse,
 )
 
-FULL = {**TO_BAD, "x-overflow": "reject-publish-dlx"}
-
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[NodeBench]:
     with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as found:
         yield found
-
-
-@pytest.mark.parametrize("dies_on_arrival", [True, False])
-def test_dead_letters_that_a_full_queue_sends_on_are_the_only_copies_too(
-    bench: NodeBench, dies_on_arrival: bool
-) -> None:
-    client = connect(bench)
-    declare(client, "bad")
-    declare(client, "between", arguments=FULL)
-    arguments: dict[str, Any] = {**TO_BAD, "x-dead-letter-routing-key": "between"}
-    if not dies_on_arrival:
-        del arguments["x-max-length"]
-    declare(client, "source", arguments=arguments)
-    client.call(1, spec.Confirm.Select())
-    if dies_on_arrival:
-        refuse(bench)
-    client.send(published("source"))
-    heard = names(client)
-    if not dies_on_arrival:
-        refuse(bench)
-        ((_, got),) = client.call(1, spec.Basic.Get(queue="source"))
-        client.call(1, spec.Basic.Reject(delivery_tag=got.delivery_tag, requeue=False))
-        bench.perform(bench.node.engine.idle)
-    writer = bench.node.engine._writer
-    assert writer is not None
-    withheld = [writer.queues()[one].names.name for one in writer.refusals.withheld()]
-    assert bench.node.vhosts["/"].queues["bad"].ready_count == 1
-    assert heard == (["Basic.Nack"] if dies_on_arrival else ["Basic.Ack"])
-    assert dies_on_arrival or withheld == ["source"]
 
 
 @pytest.mark.parametrize("key", ["bad", "source"])
@@ -98,7 +66,11 @@ def test_what_the_disk_refused_of_a_queue_is_not_confirmed_while_its_deletion_is
 
 @contextmanager
 def started_again(
-    bench: NodeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: bool
+    bench: NodeBench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    commit_log: str = "off",
+    **options: bool,
 ) -> Iterator[NodeBench]:
     """The node starts on what another one has left; the definition of queue q may be unusable."""
     disk, store, row = bench.disk, bench.store, ("queue", '["/","q"]')
@@ -106,17 +78,18 @@ def started_again(
         store._texts[row] = store._texts[row].replace("auto_delete", "auto_delate")
     monkeypatch.setattr("tests.support.bench.node.SimFileSystem", lambda strict: disk)
     monkeypatch.setattr("tests.support.bench.node.MemoryDefinitionStore", lambda _: store)
-    config = StoreConfig(commit_log="off")
+    config = StoreConfig(commit_log=commit_log)
     with NodeBench(tmp_path, store=config, **options) as again:
         again.perform(again.node.scheduler.touch)
         yield again
 
 
 @pytest.mark.parametrize("is_unusable", [False, True])
+@pytest.mark.parametrize("more", [{}, {"x-max-priority": 3}, {"x-queue-mode": "lazy"}])
 def test_what_has_expired_in_a_queue_declared_again_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_unusable: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_unusable: bool, more: dict[str, Any]
 ) -> None:
-    arguments = {"x-message-ttl": 20}
+    arguments = {"x-message-ttl": 20, **more}
     with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as first:
         client = connect(first)
         declare(client, "q", arguments=arguments)

@@ -16,11 +16,12 @@ from tests.unit.broker.node.test_running_in_flight import connect, declare, name
 from tests.unit.broker.node.test_running_passed_on import started_again
 
 
+@pytest.mark.parametrize("commit_log", ["off", "on"])
 @pytest.mark.parametrize("data", [b"", b"?"])
 def test_a_vhost_that_only_the_definitions_name_keeps_its_messages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, commit_log: str
 ) -> None:
-    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as first:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log=commit_log)) as first:
         client = connect(first)
         declare(client, "q")
         client.call(1, spec.Confirm.Select())
@@ -32,7 +33,7 @@ def test_a_vhost_that_only_the_definitions_name_keeps_its_messages(
         if path.endswith((".vhost_name", ".queue_name")):
             disk.unlink(path)
             disk.create(path).pwrite(data, 0)
-    with started_again(first, tmp_path, monkeypatch) as second:
+    with started_again(first, tmp_path, monkeypatch, commit_log) as second:
         queue = second.node.vhosts["/"].queues["q"]
         assert queue.ready_count == 2
         client = connect(second)

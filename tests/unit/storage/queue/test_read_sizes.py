@@ -25,8 +25,10 @@ def with_headers(size: int, flags: int = PERSISTENT) -> FakeMessage:
     return FakeMessage(b"\0\3key", b"h" * size, 0, flags)
 
 
-def a_side(messages: Sequence[FakeMessage], segment_size: int = 16 << 20) -> DiskSide:
-    side = DiskSide(segment_entry_count=64, segment_size_limit=segment_size)
+def a_side(
+    messages: Sequence[FakeMessage], segment_size: int = 16 << 20, **options: str
+) -> DiskSide:
+    side = DiskSide(segment_entry_count=64, segment_size_limit=segment_size, **options)
     side.open()
     side.commit(Append(1, 0, list(messages), None))
     return side
@@ -46,10 +48,12 @@ def steps(side: DiskSide, limit: int = LIMIT) -> list[list[tuple[int, int]]]:
         seq = after
 
 
+@pytest.mark.parametrize("index", ["array", "paged"])
 @pytest.mark.parametrize("flags", [PERSISTENT, 0])
 @pytest.mark.parametrize("segment_size", [16 << 20, 1_000_000])
-def test_headers_count_for_the_bytes_of_a_read(segment_size: int, flags: int) -> None:
-    side = a_side([with_headers(HEADER, flags) for _ in range(100)], segment_size)
+def test_headers_count_for_the_bytes_of_a_read(segment_size: int, flags: int, index: str) -> None:
+    made = [with_headers(HEADER, flags) for _ in range(100)]
+    side = a_side(made, segment_size, store_index=index)
     found = steps(side)
     assert all(sum(size for _, size in step) <= LIMIT + HEADER for step in found)
     assert [seq for step in found for seq, _ in step] == list(range(100))
