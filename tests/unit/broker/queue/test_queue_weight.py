@@ -18,7 +18,7 @@ from tests.support.bench.node import NodeBench
 from tests.support.messages import message
 
 QUEUES = 200
-BYTES = 6_600
+BYTES = 6_400
 OBJECTS = 30
 NOT_THE_NODES = [
     tracemalloc.Filter(False, "*/tests/*"),  # the disk is one in memory
@@ -84,9 +84,10 @@ def bytes_of(bench: NodeBench, prefix: str) -> int:
 
 def test_a_queue_with_a_message_weighs_no_more_than_this(bench: NodeBench) -> None:
     fill(bench, "before", 20)
-    # Twice: the interpreter's table of interned strings, which all the tests before have filled, grows by megabytes at
-    # once and is charged to whoever interns then; it cannot do so in both.
-    assert min(bytes_of(bench, "queue"), bytes_of(bench, "more")) / QUEUES <= BYTES
+    # The least of five: a table that grows, one of the node's or the interpreter's of interned strings, is charged to the
+    # fill in which it grows, and none grows in all of them.
+    least = min(bytes_of(bench, prefix) for prefix in ("queue", "more", "third", "fourth", "fifth"))
+    assert least / QUEUES <= BYTES
 
 
 def test_a_queue_with_a_message_is_no_more_objects_than_this(bench: NodeBench) -> None:
