@@ -16,6 +16,7 @@ as `cluster.window` is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from burrowmq.cluster import api
 from burrowmq.cluster.pin import Pin
@@ -35,7 +36,7 @@ _ANSWER_MOST_MS = 4_000.0
 _NOBODY_MS = 300.0
 """Or after so long, when nobody has heard them."""
 _GIVE_UP_MS = 60_000.0
-"""After that they are none that anybody knows."""
+"""After so long on one connection, with no answer at all, they are none that anybody knows."""
 _SILENCES = 2.5
 """So many times the heartbeats' interval without a word, and the requests count as lost."""
 
@@ -249,6 +250,7 @@ class Acks:
             0.0 if len(waiting.replies) >= self._collect_count else self._collect_ms
         ):
             self._waiting = _Batch([], now_ms)
+            waiting.began_ms = now_ms  # it may have waited long for a connection
             self._number += 1
             if self.inbox:
                 self._sent[self._number] = waiting
@@ -266,6 +268,7 @@ class Acks:
         return self._encoded(number, batch, now_ms)
 
     def _encoded(self, number: int, batch: _Batch, now_ms: float) -> bytes:
+        batch.began_ms = min(batch.began_ms, now_ms)
         batch.due_ms = now_ms + batch.wait_ms
         if not self.inbox:
             return b"".join([b"PUB %b 0\r\n\r\n" % reply for reply in batch.replies])
@@ -280,15 +283,17 @@ class Acks:
         batch = self._sent.get(int(number)) if number.isdigit() else None
         if batch is None:
             return
-        if delivered.headers:  # a status: nobody leads the consumer
+        if delivered.headers:  # a status: nobody leads the consumer, and somebody may yet
+            batch.began_ms = now_ms
             batch.due_ms = now_ms + _NOBODY_MS
             batch.wait_ms = _ANSWER_MS
         else:
             del self._sent[int(number)]
 
     def lost(self) -> None:
-        """The link broke: what is not answered goes by the next one."""
+        """The link broke: what is not answered goes by the next one, however long that takes."""
         for batch in self._sent.values():
+            batch.began_ms = inf
             batch.due_ms = 0.0
 
     def forget(self) -> None:

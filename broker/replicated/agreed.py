@@ -187,6 +187,12 @@ class AgreedRows:
             self.refused_count += 1
             then(AWAY)
             return
+        if row.is_pending and row.wanted is None and value is not None:
+            # One of that name is on its way out.
+            row.waiting.append(
+                lambda reason: then(reason) if reason else self.propose(kind, key, value, then)
+            )
+            return
         row.waiting.append(then)
         if not row.is_pending:
             row.is_proposal, row.is_offer = True, False

@@ -105,6 +105,7 @@ class Elsewhere:
             parts += (_LENGTH.pack(len(record)), record)
             size += length
         self._send(ticket, first, parts)
+        ticket.is_crowded = self._front_end.holds_back()
         return ticket
 
     take = publish

@@ -36,6 +36,7 @@ from burrowmq.cluster.api import (
     Refusal,
     Request,
     delete_stream,
+    stream_state,
 )
 from burrowmq.cluster.link import Link, Server, server
 from burrowmq.cluster.probe import sight
@@ -128,6 +129,7 @@ class FrontEnd:
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
         self._is_expiring = False
         self._was_lost = False
+        self._is_holding_back = False
         self._servers = tuple(servers)
         self._server_names: dict[str, str] = {}  # by address, of those that have ever answered
         self._since_ms = scheduler.wall_ms()
@@ -260,10 +262,10 @@ class FrontEnd:
         """Have them know that clients use its queue."""
         self._news.tell(USED, stream)
 
-    def doom(self, stream: str) -> None:
-        """Delete a stream whose queue is gone: now, or as soon as the cluster answers."""
+    def doom(self, stream: str, created: object) -> None:
+        """Delete a stream whose queue is gone, and no later one: now, or as soon as the cluster answers."""
         self._doomed[stream] = []
-        self._delete(stream)
+        self._delete(stream, created)
 
     def when_gone(self, stream: str, then: Callable[[str], None]) -> None:
         """Call `then` when an earlier queue's stream of this name is deleted, at once if there is none.
@@ -276,19 +278,31 @@ class FrontEnd:
         else:
             waiting.append(then)
 
-    def _delete(self, stream: str) -> None:
-        def on_answer(found: Document | Refusal) -> None:
-            reason = ""
-            if isinstance(found, Refusal) and found.error != STREAM_NOT_FOUND:
-                reason = found.text
-                self._scheduler.call_later(AGAIN_S, lambda: self._delete(stream))
-            waiting = self._doomed.pop(stream)
-            if reason:
-                self._doomed[stream] = []
-            for then in waiting:
-                then(reason)
+    def _delete(self, stream: str, created: object) -> None:
+        self.ask(delete_stream(stream), lambda found: self._deleted(stream, created, found))
 
-        self.ask(delete_stream(stream), on_answer)
+    def _deleted(self, stream: str, created: object, found: Document | Refusal) -> None:
+        reason = ""
+        if isinstance(found, Refusal) and found.error != STREAM_NOT_FOUND:
+            reason = found.text
+            self._scheduler.call_later(AGAIN_S, lambda: self._delete_again(stream, created))
+        waiting = self._doomed.pop(stream)
+        if reason:
+            self._doomed[stream] = []
+        for then in waiting:
+            then(reason)
+
+    def _delete_again(self, stream: str, created: object) -> None:
+        """It may be gone by now, and its name another one's, which was declared elsewhere since."""
+
+        def on_state(found: Document | Refusal) -> None:
+            is_there = not isinstance(found, Refusal) and created in (None, found.get("created"))
+            if is_there:
+                self._delete(stream, created)
+            else:
+                self._deleted(stream, created, found)
+
+        self.ask(stream_state(stream), on_state)
 
     def write(self, data: bytes) -> None:
         """Send, if there is a connection."""
@@ -298,6 +312,16 @@ class FrontEnd:
     def is_congested(self) -> bool:
         """Whether the server takes less than is written."""
         return self._link.is_congested
+
+    def holds_back(self) -> bool:
+        """Whether who publishes here is to wait until it is told that this has eased, since nobody else keeps count."""
+        self._is_holding_back |= self._link.is_congested
+        return self._link.is_congested
+
+    def _ease(self) -> None:
+        if self._is_holding_back:
+            self._is_holding_back = False
+            self.on_eased()
 
     def now_ms(self) -> float:
         """Milliseconds that never go back."""
@@ -341,6 +365,7 @@ class FrontEnd:
         """What was written has been taken."""
         for member in list(self._members):
             self._guard(member.cluster_drained)
+        self._ease()
 
     def lost(self, reason: str) -> None:
         """It broke, or could not be made."""
@@ -353,6 +378,7 @@ class FrontEnd:
         self._questions.lost()
         for member in list(self._members):
             self._guard(member.cluster_lost)
+        self._ease()
         self._scheduler.touch()
 
     def _changed_now(self) -> None:

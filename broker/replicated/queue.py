@@ -130,7 +130,7 @@ class ReplicatedQueue(Figures):
             self._shelf,
             self.consumers,
             changed=self._changed,
-            on_gone=self._stream.make,
+            on_gone=self._stream.refresh,
             on_unreadable=self._on_unreadable,
             pin=self._pin,
         )
@@ -374,7 +374,7 @@ class ReplicatedQueue(Figures):
 
     def cluster_opened(self) -> None:
         """See that the stream is there, and go on."""
-        self._stream.make()
+        self._stream.meet()
         self._lease.heard()
         self._changed()
 

@@ -5,6 +5,9 @@ message that is here is known by its sequence number in the stream; the server k
 which the acknowledgement goes. A message that is here already, and comes again because the server has waited for long
 (the connection was away), is not another one: only that subject is new.
 
+A stream that was deleted and made again counts from 1. Those of the new one are known by other numbers here
+(`_first`), since clients may still hold some of the old one.
+
 State owned: those messages. Never talks to anybody: what is acknowledged is given to `forgotten`. Implements
 `broker.queue.served.Served`.
 """
@@ -20,6 +23,9 @@ from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
 from burrowmq.protocol.codec import Message, body_bytes
 from burrowmq.protocol.properties import decode, rewrite
 from burrowmq.protocol.table import Long
+
+STREAM = 1 << 64
+"""More than a stream has sequence numbers."""
 
 
 class Shelf:
@@ -41,6 +47,7 @@ class Shelf:
         self._fresh: deque[tuple[int, Message]] = deque()
         self._again: list[tuple[int, Message]] = []  # a heap
         self._replies: dict[int, bytes] = {}
+        self._first = 0  # what the numbers of this stream's messages begin behind
         self._counts: dict[int, int] = {}  # how often it was delivered before, where it was
         self._aged: set[int] = set()
         self.size = 0
@@ -60,6 +67,7 @@ class Shelf:
 
     def renew(self, sequence: int, reply: bytes) -> bool:
         """Whether the message is here already; its acknowledgement goes to `reply` from now on."""
+        sequence += self._first
         if sequence not in self._replies:
             return False
         self._replies[sequence] = reply
@@ -69,6 +77,7 @@ class Shelf:
         self, sequence: int, reply: bytes, message: Message, before_count: int, deadline_ms: int = 0
     ) -> None:
         """A message has come that was delivered so often before, and expires then (0: never)."""
+        sequence += self._first
         self._replies[sequence] = reply
         if deadline_ms:
             self.has_expiries = True
@@ -184,10 +193,11 @@ class Shelf:
         return replies
 
     def forget_all(self) -> None:
-        """Nothing is here any more, and of what is handed out nobody wants to hear."""
+        """The stream is another one: nothing is here, and of what is handed out nobody wants to hear."""
         self.clear()
         for facts in (self._replies, self._counts, self._deadlines):
             facts.clear()
+        self._first += STREAM
 
     def take_beyond(self, limit: int) -> tuple[list[int], list[Message]]:
         """Remove what has come back, and was delivered more than `limit` times: (sequence numbers, messages)."""

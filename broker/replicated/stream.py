@@ -39,6 +39,8 @@ CONSUMER: Final = "q"
 SINGLE_ACK_WAIT_MS: Final = 5_000
 """Where one client is given all: what a front-end that died has held is to be back before another is pinned."""
 AGAIN_S: Final = 1.0
+MISSING_S: Final = 1.0
+"""One that was there is made anew after so long: where a queue is deleted, its stream goes before others hear of it."""
 LOOK_AGAIN_S: Final = 5.0
 """After a look that the cluster has not answered, or refused."""
 GONE: Final = "the queue is deleted"
@@ -64,8 +66,8 @@ class Asking(Protocol):
         """Call `then` when an earlier queue's stream of this name is deleted, or with why that cannot be done yet."""
         ...
 
-    def doom(self, stream: str) -> None:
-        """Delete a stream whose queue is gone."""
+    def doom(self, stream: str, created: object) -> None:
+        """Delete a stream whose queue is gone, which was made at that time; None if that is not known."""
         ...
 
 
@@ -138,6 +140,7 @@ class QueueStream:
         self._is_released = False
         self._is_again_due = False
         self._is_look_due = False
+        self._is_missing = False  # and is made anew in a while
         self.is_ready = False
         self.is_refused = False
         """Whether the servers do not make it, now or another time."""
@@ -165,9 +168,19 @@ class QueueStream:
 
     # -- there --------------------------------------------------------------------------------------------------
 
+    def meet(self) -> None:
+        """See that stream and consumer are there: at first, and when a connection was made again.
+
+        One that was there may be gone with its queue, of which this front-end will hear.
+        """
+        if self._is_ours:
+            self._look()
+        else:
+            self.make()
+
     def make(self) -> None:
-        """See that stream and consumer are there: at first, and when a connection was made again."""
-        if not self._is_over and not self._open_count:
+        """The same for one that is to be there."""
+        if not (self._is_over or self._open_count or self._is_missing):
             self._open_count += 1
             self._asking.when_gone(self.name, self._create)
 
@@ -206,23 +219,30 @@ class QueueStream:
 
     def _on_there(self) -> None:
         self._open_count -= 1
-        self.is_ready = self._is_ours = True
-        self.is_refused = False
-        self._changed()
+        self._is_ours = True
+        self._be_ready()
         self._look()
+
+    def _be_ready(self) -> None:
+        if not self.is_ready:
+            self.is_ready, self.is_refused = True, False
+            self._changed()
 
     def _on_failed(self, refusal: Refusal) -> None:
         self._open_count -= 1
         self.is_refused = not api.is_for_now(refusal)
+        self._try_later()
+        self._tell(refusal.text)
+
+    def _try_later(self) -> None:
         if not (self._is_over or self._is_again_due):
             self._is_again_due = True
             self._scheduler.call_later(AGAIN_S, self._try_again)
-        self._tell(refusal.text)
 
     def _try_again(self) -> None:
         self._is_again_due = False
         if not self.is_ready:
-            self.make()
+            self.meet()
 
     # -- how many -----------------------------------------------------------------------------------------------
 
@@ -232,10 +252,7 @@ class QueueStream:
             then(GONE)
             return
         self._waiting.append(then)
-        if self.is_ready:
-            self._look()
-        else:
-            self.make()  # which says so when there is no connection
+        self.meet()  # which says so when there is no connection
 
     def lead_by(self, server: str, then: Waiting) -> None:
         """Have another of its servers lead it; `then` is told when that does, or why it does not."""
@@ -298,18 +315,31 @@ class QueueStream:
         self._open_count -= 1
         if isinstance(found, Refusal):
             if found.error in _NOT_FOUND and not self._is_over:
-                self.is_ready = False
                 self._waiting += waiting
-                self.make()
+                self._miss()
                 return
             _tell(waiting, found.text)
-            if found != LINK_LOST:  # a new one is looked over at once
+            if not self.is_ready:
+                self._try_later()
+            elif found != LINK_LOST:  # a new one is looked over at once
                 self._look_again()
         else:
+            self._be_ready()
             self._note(found)
             _tell(waiting, "")
         if self._waiting:
             self._look()
+
+    def _miss(self) -> None:
+        """It is not there: made anew at once it would be left behind by a queue that another front-end deletes."""
+        self.is_ready = False
+        if not self._is_missing:
+            self._is_missing = True
+            self._scheduler.call_later(MISSING_S, self._make_anew)
+
+    def _make_anew(self) -> None:
+        self._is_missing = False
+        self.make()
 
     def _look_again(self) -> None:
         """What was learnt before may hold no longer, and what is shown meanwhile is not to last."""
@@ -349,10 +379,12 @@ class QueueStream:
 
     def _on_purged(self, found: Document | Refusal) -> None:
         self._open_count -= 1
-        if isinstance(found, Refusal):
-            self._tell(found.text)
-        else:
+        if not isinstance(found, Refusal):
             self._look()
+            return
+        self._tell(found.text)
+        if not self.is_ready:  # as a look has found meanwhile
+            self.meet()
 
     def release(self, then: Waiting) -> None:
         """Delete it; `then` is told why that cannot be done."""
@@ -368,7 +400,7 @@ class QueueStream:
 
     def stay(self) -> None:
         """It was released, and is used again: make it anew."""
-        self._is_over = self._is_released = self.is_ready = False
+        self._is_over = self._is_released = self.is_ready = self._is_missing = False
         self.make()
 
     def disown(self) -> None:
@@ -382,7 +414,7 @@ class QueueStream:
         """
         self._is_over = True
         if self._is_ours and not self._is_released:
-            self._asking.doom(self.name)
+            self._asking.doom(self.name, self._created)
         self._tell(GONE)
 
     def _tell(self, reason: str) -> None:

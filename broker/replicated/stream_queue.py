@@ -316,7 +316,7 @@ class StreamQueue(StreamFigures):
 
     def cluster_opened(self) -> None:
         """See that the stream is there, and go on."""
-        self._stream.make()
+        self._stream.meet()
         self._changed()
 
     def cluster_lost(self) -> None:

@@ -361,6 +361,8 @@ class FakeJetStream:
                     "config": found.config,
                     "created": found.created,
                 }
+            case ["CONSUMER", "INFO", name, _] if not self.streams[name].has_consumer:
+                return {"error": {"code": 404, "err_code": 10014, "description": "not found"}}
             case ["CONSUMER", "INFO", name, _]:
                 return self.streams[name].consumer_state()
             case ["STREAM", "PURGE", name]:

@@ -356,7 +356,7 @@ def test_a_start_goes_on_with_what_is_left(bench: ClusterBench) -> None:
     bench.parameters.put(f'{MIGRATION_NOTE}["/","q"]', {"vhost": "/", "name": "q"})
     bench.parameters.put(f'{MIGRATION_NOTE}["/","other"]', {"vhost": "/", "name": "other"})
     moving.migrations.resume()
-    moving.settle(1.0)
+    moving.settle(2.0)  # a stream that a start does not find is waited for
     assert moving.queue.kind == "quorum"
     assert moving.stored() == bodies(0, 3)
     assert moving.notes == [], "of one whose queue is not there, too"

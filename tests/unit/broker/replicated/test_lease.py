@@ -109,7 +109,7 @@ def test_who_consumes_or_asks_elsewhere_uses_it_here_too(
     pass_time(6, bench, other)
     assert "q" in bench.vhost.queues
     assert "q" in other.vhost.queues
-    pass_time(4, bench, other)
+    pass_time(5, bench, other)
     assert not bench.vhost.queues
     assert not other.vhost.queues
     assert not bench.world.streams

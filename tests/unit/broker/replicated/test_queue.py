@@ -679,7 +679,7 @@ def test_a_consumer_that_is_gone_is_made_again(bench: ClusterBench) -> None:
     link, reply, _ = stream.pulls.popleft()
     status = b"NATS/1.0 409 Consumer Deleted\r\n\r\n"
     link.owner.received([Delivered(link.sid_of(reply), reply, b"", status, b"")])
-    bench.settle(1)
+    bench.settle(2)
     assert stream.has_consumer
     publish(client, b"1")
     bench.settle()

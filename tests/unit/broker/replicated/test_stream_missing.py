@@ -1,0 +1,88 @@
+"""A stream that is not there any more: its queue is being deleted elsewhere, or it is made anew.
+
+Covers: broker/replicated/stream.py
+"""
+
+from __future__ import annotations
+
+import pytest
+from pika import spec
+
+from burrowmq.broker.replicated.queue import ReplicatedQueue
+from burrowmq.cluster.wire import Delivered
+from tests.support.bench.client import Client
+from tests.support.cluster_bench import ClusterBench
+from tests.support.front_ends_bench import FrontEnds, confirming, declare_queue, say
+from tests.unit.broker.replicated.test_queue import publish
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> FrontEnds:
+    return FrontEnds(monkeypatch)
+
+
+def two_with_a_queue(ends: FrontEnds) -> tuple[Client, ClusterBench]:
+    """A client at the one front-end, and the other one."""
+    one, two = ends.start(), ends.start()
+    client = confirming(one)
+    declare_queue(client)
+    ends.settle()
+    assert client.names() == ["Queue.DeclareOk"]
+    return client, two
+
+
+def queue_of(bench: ClusterBench) -> ReplicatedQueue:
+    found = bench.vhost.queues["q"]
+    assert isinstance(found, ReplicatedQueue)
+    return found
+
+
+def test_who_consumes_elsewhere_does_not_make_a_stream_anew_that_goes_with_its_queue(
+    ends: FrontEnds,
+) -> None:
+    client, two = two_with_a_queue(ends)
+    say(two.connect(1), spec.Basic.Consume(queue="q", consumer_tag="c"))
+    ends.settle()
+    (stream,) = ends.world.streams.values()
+    ((link, reply, _),) = stream.pulls
+    say(client, spec.Queue.Delete(queue="q"))
+    while ends.world.streams:
+        ends.benches[0].run()
+        ends.world.run()
+    status = (
+        b"NATS/1.0 409 Consumer Deleted\r\n\r\n"  # it comes before the news that the queue is gone
+    )
+    link.owner.received([Delivered(link.sid_of(reply), reply, b"", status, b"")])
+    ends.settle(4)
+    assert "q" not in two.vhost.queues
+    assert not ends.world.streams
+
+
+def test_who_was_away_does_not_make_the_stream_of_a_queue_anew_that_was_deleted(
+    ends: FrontEnds,
+) -> None:
+    client, two = two_with_a_queue(ends)
+    two.own_link.lose()
+    say(client, spec.Queue.Delete(queue="q"))
+    ends.settle(2)
+    two.own_link.open()
+    ends.settle(4)
+    assert "q" not in two.vhost.queues
+    assert not ends.world.streams
+
+
+def test_one_that_is_missed_while_a_purge_is_under_way_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = ClusterBench(monkeypatch)
+    client = confirming(bench)
+    queue = bench.declared(client)
+    bench.settle(1)
+    bench.world.streams.clear()
+    queue._stream.refresh()
+    queue.purge()
+    bench.settle(3)
+    publish(client, b"1")
+    bench.settle()
+    assert client.names() == ["Basic.Ack"]
+    assert len(bench.stream().messages) == 1
