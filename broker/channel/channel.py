@@ -379,7 +379,7 @@ class Channel:
 
         Queues go by their names: one may be gone, or another one be in its place, since the commit was handed over.
 
-        Gives whether a publish is nacked for it.
+        Gives whether the client is told now: by a nack, or since its transaction fails.
         """
 
         def is_refused(targets: Iterable[object]) -> bool:
@@ -387,14 +387,17 @@ class Channel:
                 getattr(target, "name", None) in queues for target in targets
             )
 
-        is_nacked = self.confirms is not None and self.confirms.refuse(epoch, is_refused)
+        is_told = self.confirms is not None and self.confirms.refuse(epoch, is_refused)
         committing = self.committing
         if committing is not None and committing.epoch == epoch and is_refused(committing.queues):
             committing.is_refused = True
-        return is_nacked and not self.is_closed  # there nobody is sent it
+            is_told = not committing.has_tickets  # with these it is answered when they are done
+        return is_told and not self.is_closed  # there nobody is sent it
 
     def waits_for(self, epoch: int) -> bool:
-        """Whether a confirm waits for this commit."""
+        """Whether a confirm, or the reply to tx.commit, waits for this commit."""
+        if self.committing is not None and self.committing.epoch == epoch:
+            return True
         return self.confirms is not None and self.confirms.waits_for(epoch)
 
     @property

@@ -281,21 +281,23 @@ class Confirms:
     def refuse(self, epoch: int, is_refused: Callable[[Iterable[object]], bool]) -> bool:
         """The disk has refused something of this commit: what waits for it is nacked if its queues are concerned.
 
-        Gives whether anything is.
+        Gives whether the client is told now: what a ticket holds up is answered when that is done, who knows when.
         """
-        known_count = len(self._nacked)
+        is_told = False
         first = self._acked_up_to + 1
         for one in self._pending:
             seq_nos = range(first, one.last + 1)
             first = one.last + 1
             if one.ways is None or one.staged_epoch != epoch:
                 continue
+            known_count = len(self._nacked)
             if isinstance(one.ways, tuple):
                 self._nacked.extend(seq_nos if is_refused(one.ways) else ())
             else:
                 each = zip(seq_nos, one.ways, strict=True)
                 self._nacked += [no for no, route in each if is_refused(route.queues or ())]
-        return len(self._nacked) > known_count
+            is_told |= len(self._nacked) > known_count and one.epoch < _HELD
+        return is_told
 
     def refuse_all(self, channel: int) -> tuple[bytes, int]:
         """The same when the store has failed: everything outstanding is refused."""

@@ -30,15 +30,19 @@ class PendingRun(NamedTuple):
 
 
 class Committing:
-    """A commit that waits for the disk: its publishes' queues, and whether the disk has refused one of them."""
+    """A commit that waits for the disk: its publishes' queues, and whether the disk has refused one of them.
 
-    __slots__ = ("epoch", "is_refused", "queues")
+    `has_tickets`: it waits for queues elsewhere as well.
+    """
 
-    def __init__(self, epoch: int, publishes: list[PendingRun]) -> None:
+    __slots__ = ("epoch", "has_tickets", "is_refused", "queues")
+
+    def __init__(self, epoch: int, publishes: list[PendingRun], *, has_tickets: bool) -> None:
         routes = {route for run in publishes for route in run.routes}
         self.epoch = epoch
         self.queues = {queue for route in routes for queue in route.queues or ()}
         self.is_refused = False
+        self.has_tickets = has_tickets
 
 
 class Transaction:

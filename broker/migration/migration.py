@@ -153,7 +153,10 @@ class Migration:
             return
         if not self.is_finishing:
             self._swap()
-        if not self.old.unacked_count and not self._is_awaited(self.old):
+        if self.old.unacked_count or self._is_awaited(self.old):
+            return
+        # Of dead letters whose copies the disk refuses, the originals are all that is durable: as when one is deleted.
+        if not self.vhost.engine.owed_copies(self.vhost.name, self.old.name):
             self._finish()
 
     def _swap(self) -> None:

@@ -340,7 +340,7 @@ class Queue(Here):
     def pump(self) -> None:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
         getters = self._getters
-        if getters is not None and getters.waiting and not self.is_blocked:
+        if getters is not None and getters.waiting and not (self.is_blocked and self.ready_count):
             getters.serve()
         if self.consumers.leavers:
             self.consumers.hand_over()
@@ -376,7 +376,7 @@ class Queue(Here):
         `is_withheld` says so.
         """
         self.getters.add(getter)
-        if not self.is_blocked:
+        if not (self.is_blocked and self.ready_count):
             self.getters.serve()
         if self.is_unreadable or self.is_blocked:
             self._bound_getters()
@@ -412,7 +412,7 @@ class Queue(Here):
 
     def note_blocked(self, *, is_blocked: bool) -> None:
         """The disk refuses what the queue has, or takes it again: it takes nothing and serves nobody meanwhile."""
-        self.is_blocked = is_blocked
+        self.is_blocked = self.consumers.are_waiting = is_blocked
         self._find_out_if_plain()
         self._changed()
         if is_blocked:

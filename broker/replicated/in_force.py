@@ -220,6 +220,9 @@ class Enforcer:
             if known.arguments == arguments:
                 return
             self._leave(vhost, known)
+        elif vhost.engine.kept_level(vhost.name, name) >= 0:
+            # Its row stays, for which the next start keeps them, too.
+            raise InTheWay("messages of a classic queue of that name are kept here")
         agreement.adopt_queue(
             vhost,
             QueueDeclaration(

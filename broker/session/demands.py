@@ -1,7 +1,7 @@
 """Which acks of a connection were to be durable with which commit, for its confirms; and what comes of refused ones.
 
-State owned: the queues by commit, of the one that is collected and the one in flight; those of which a nack has told
-that the disk refused their acks. Called by the session.
+State owned: the queues by commit, of the one that is collected and the one in flight; those of which a nack, or a
+transaction that failed, has told that the disk refused their acks. Called by the session.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Demands:
     ) -> AbstractSet[int]:
         """Give the queues whose acks were refused in this commit, and are due again with a later one.
 
-        `is_nacked`: a nack tells of them; then only publishes that came before it was seen still cover them, and are
-        nacked for it, once. `is_waiting`: some wait for the commit that is collected.
+        `is_nacked`: a nack, or a failed transaction, tells of them; then only what was sent before that was seen still
+        covers them, and is refused for it, once. `is_waiting`: some wait for the commit that is collected.
         """
         if is_nacked and not is_waiting:
             again: AbstractSet[int] = frozenset()

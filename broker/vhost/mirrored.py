@@ -89,6 +89,8 @@ def _decided(
 
 def _obstacle(vhost: Vhost, made: QueueDeclaration) -> str:
     """Why a quorum queue cannot be that, or would lose what a classic one keeps; "" when it can."""
+    if vhost.engine.kept_level(vhost.name, made.name) >= 0:
+        return "messages of the classic queue of its name are kept"
     try:
         validate_quorum(made, vhost.name)
     except PreconditionFailed as refused:

@@ -92,7 +92,8 @@ def _answer_when_durable(
     channel: Channel, transaction: Transaction, tickets: list[Ticket], *, is_staged: bool
 ) -> None:
     """Commit-ok, or the channel's close when the disk, or a queue elsewhere, refuses some of it."""
-    committing = Committing(channel.session.engine.epoch, transaction.publishes)
+    epoch = channel.session.engine.epoch
+    committing = Committing(epoch, transaction.publishes, has_tickets=bool(tickets))
     channel.committing = committing
 
     def answer() -> None:

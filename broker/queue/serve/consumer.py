@@ -118,7 +118,7 @@ class Consumers:
 
     __slots__ = (
         "_all", "_capacity", "_clock", "_is_single_active", "_priorities", "_rings", "_successors", "active",
-        "exclusive", "leavers", "open_count", "sole",
+        "are_waiting", "exclusive", "leavers", "open_count", "sole",
     )  # fmt: skip
 
     def __init__(self, clock: Clock | None = None, *, is_single_active: bool = False) -> None:
@@ -134,6 +134,8 @@ class Consumers:
         """One list as long as the queue lives: who settles looks into it."""
         self.active: Consumer | None = None
         self.exclusive: Consumer | None = None
+        self.are_waiting = False
+        """Whether none is served, since the queue is blocked: not with dead letters that arrive, either."""
         self.open_count = 0
         self.sole: Consumer | None = None
         """The only consumer that may be served, when there is just one (it may still lack credit)."""

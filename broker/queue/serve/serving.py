@@ -154,6 +154,8 @@ class Serving(Dealing[Backlog]):
         """Give a run that arrives to waiting consumers; (how many messages they took, was any of it stored)."""
         total = len(messages)
         consumers = self._consumers
+        if consumers.are_waiting:
+            return 0, False
         sole = consumers.sole
         if sole is not None and sole.credit() >= total:
             if sole.no_ack:
@@ -206,7 +208,7 @@ class Serving(Dealing[Backlog]):
 
     def taken_next(self, count: int) -> int:
         """How many of `count` arriving messages the consumers that are served next take at once; the queue is empty."""
-        group = self._consumers.ready(count)
+        group = [] if self._consumers.are_waiting else self._consumers.ready(count)
         return share(group, count)[1] if group else 0
 
 

@@ -85,7 +85,9 @@ def test_what_the_disk_refuses_of_a_range_with_a_ticket_is_nacked():
     ticket = FakeTicket(1)
     confirms.add_held([(ticket, None)], 1, 3, ("a", "b"), (), lambda: None)
     assert confirms.waits_for(3)
-    assert confirms.refuse(3, lambda queues: "a" in queues)
+    assert not confirms.refuse(3, lambda queues: "a" in queues), (
+        "it says so when the ticket is done"
+    )
     ticket.finish()
     assert confirms.is_pending
     assert confirms.emit(1, 3) == (encode_nack(1, 1, True, True), 1)

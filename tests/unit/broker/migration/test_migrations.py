@@ -459,3 +459,19 @@ def test_policies_for_classic_queues_stay_in_force(monkeypatch: pytest.MonkeyPat
     moving.settle(1)
     assert isinstance(moving.queue, ReplicatedQueue)
     assert moving.queue.settings.message_ttl_ms == 60_000
+
+
+def test_the_old_queue_stays_while_only_its_files_have_dead_letters_that_the_disk_refuses(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving = Moving(bench)
+    moving.publish(b"0")
+    monkeypatch.setattr(bench.engine, "owed_copies", lambda *_: "bad")
+    moving.begin()
+    moving.settle(5.0)
+    assert [each.state for each in moving.migrations.progress()] == ["finishing"]
+    assert moving.notes, "a start goes on with it"
+    monkeypatch.setattr(bench.engine, "owed_copies", lambda *_: "")
+    moving.settle(5.0)
+    assert moving.migrations.progress() == []
+    assert not moving.notes

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from pika import spec
 
+from burrowmq.broker.definitions.document import ImportRefused
+from burrowmq.config.store import StoreConfig
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish
+from tests.unit.broker.node.test_running_passed_on import two_of_priorities
 
 
 @pytest.mark.parametrize("rules", [{"max-length": 2}, {"queue-mode": "default", "max-length": 2}])
@@ -36,3 +39,22 @@ def test_a_policy_of_the_file_that_makes_a_stored_queue_shorter_does_so(
         bench.settle()
         queue = bench.node.vhosts["/"].queues["q"]
         assert queue.ready_count == 2
+
+
+@pytest.mark.xfail(raises=ImportRefused, strict=True, reason="one damaged row keeps the node down")
+def test_a_queue_of_the_file_that_could_not_hold_what_is_kept_of_it_does_not_keep_the_node_down(
+    tmp_path: Path,
+) -> None:
+    """While the definition could be used, the file's was passed over, whatever its arguments."""
+    file, row = tmp_path / "definitions.json", ("queue", '["/","q"]')
+    file.write_text(json.dumps({"queues": [{"vhost": "/", "name": "q"}]}))
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
+        two_of_priorities(bench)
+        bench.lose_clients()
+        bench.loop.run_until_complete(bench.host.stop_application())
+        bench.store._texts[row] = bench.store._texts[row].replace("auto_delete", "auto_delate")
+        process = bench.host.process
+        config = replace(process.config, load_definitions=str(file))
+        bench.host.process = replace(process, config=config)
+        bench.loop.run_until_complete(bench.host.start_application())
+        assert bench.node.engine.kept_level("/", "q") == 5

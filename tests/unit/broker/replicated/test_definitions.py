@@ -495,3 +495,22 @@ def test_a_classic_queue_in_the_way_of_a_shared_one_goes_alone(ends: FrontEnds) 
     assert isinstance(one.vhost.queues["q"], ReplicatedQueue), "nobody has deleted that"
     assert isinstance(two.vhost.queues["q"], ReplicatedQueue), "nothing is in its way any more"
     assert keys_to(one) == keys_to(two) == {b"k"}
+
+
+def test_what_a_start_has_kept_of_a_classic_queue_is_in_the_way_of_a_shared_one_too(
+    ends: FrontEnds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row stays: with another one the next start would find nobody to keep the messages for."""
+    one, two = ends.start(), ends.start()
+    monkeypatch.setattr(two.engine, "kept_level", lambda _, name: -1 if name != "q" else 0)
+    declare_queue(connected(one))
+    ends.settle()
+    assert "q" not in two.vhost.queues
+    assert [key for kind, key, _ in ends.rows(two) if kind == "queue"] == []
+    client = connected(two)
+    say(client, spec.Queue.Declare(queue="q", durable=True))
+    monkeypatch.setattr(two.engine, "kept_level", lambda *_: -1)
+    say(client, spec.Queue.Delete(queue="q"))
+    ends.settle()
+    assert client.names() == ["Queue.DeclareOk", "Queue.DeleteOk"]
+    assert isinstance(two.vhost.queues["q"], ReplicatedQueue), "nothing is in its way any more"

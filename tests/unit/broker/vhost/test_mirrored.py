@@ -366,3 +366,14 @@ def test_without_a_cluster_a_document_cannot_be_taken_over_so() -> None:
     with pytest.raises(ImportRefused, match=r"cluster\.urls is not set"):
         import_document(bench, document({"name": "q"}), is_mirrored_quorum=True)
     assert not bench.vhost.policies.policies
+
+
+def test_a_queue_of_which_a_start_has_kept_messages_is_declared_as_what_it_was(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients declare it as ever: it is there again, and has what was kept."""
+    set_policy(bench)
+    monkeypatch.setattr(bench.engine, "kept_level", lambda *_: 0)
+    assert declare(bench).NAME == "Queue.DeclareOk"
+    assert bench.vhost.queues["q"].kind == "classic"
+    assert told(bench) == [("/", "q", "messages of the classic queue of its name are kept")]
