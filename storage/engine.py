@@ -47,6 +47,7 @@ from burrowmq.storage.types import (
     LoadedMessage,
     LoadMessage,
     Post,
+    RecoveredQueue,
     RecoveryReport,
     ScrubStatus,
     StoreObserver,
@@ -404,13 +405,18 @@ class Engine:
         """
         return (vhost, name) in self._collecting.deleted
 
-    def discard_unclaimed(self, kept: Callable[[QueueNames], bool] = lambda _: False) -> None:
+    def discard_unclaimed(
+        self, kept: Callable[[QueueNames], bool] = lambda _: False
+    ) -> list[RecoveredQueue]:
         """Delete the recovered queues that nobody opened: they have no definition. Once, at the end of a start.
 
         A queue of the same name that is opened from here on is a new one. Those to be `kept` have one that cannot be
         used: whoever declares such a queue again gets what is in it, and so does a start with the definition mended.
+        The same holds for those that have messages though nobody has deleted them, which are given.
         """
-        self.collect(DropUnclaimed(0, self._recovered.discard(kept)), 0)
+        lost = self._recovered.discard(kept)
+        self.collect(DropUnclaimed(0, self._recovered.places), 0)
+        return lost
 
     def delete_vhost(self, vhost: str) -> None:
         """Delete everything of a vhost, its open queues included."""

@@ -140,7 +140,8 @@ class RecoveryReport:
     """What a start found. `definitions` are (kind, key, value) rows in the order of kind and key.
 
     `by_directory` has every queue, by vhost and the name of its directory; `queues` those whose name could be read.
-    `unnamed_vhosts` are directories with files in them that were left out: nobody knows whose they are.
+    `unnamed_vhosts` are directories with files in them that were left out: nobody knows whose they are. `removals` are
+    places (vhost and directory, "" for all of the vhost) whose queue was deleted.
     """
 
     clean: bool = False
@@ -148,6 +149,7 @@ class RecoveryReport:
     queues: dict[QueueNames, RecoveredQueue] = field(default_factory=dict)
     by_directory: dict[tuple[str, str], RecoveredQueue] = field(default_factory=dict)
     unnamed_vhosts: list[str] = field(default_factory=list)
+    removals: frozenset[tuple[str, str]] = frozenset()
     messages: int = 0
     lost: int = 0
     quarantined: int = 0

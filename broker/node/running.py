@@ -329,7 +329,11 @@ class RunningNode:
         for vhost in self.vhosts.values():
             for queue in vhost.classic_queues():
                 queue.recover(functools.partial(self.engine.is_stored, vhost.name))
-        self.engine.discard_unclaimed(functools.partial(definitions.may_be_defined, unusable))
+        for found in self.engine.discard_unclaimed(
+            functools.partial(definitions.may_be_defined, unusable)
+        ):
+            names = found.names
+            self.observer.queue_undefined(names.vhost, names.name, names.directory, found.count)
         self.parameters.identify_cluster(self.entropy.token)
         if self.config.load_definitions is not None:
             definition_document.import_file(self, self.config.load_definitions)

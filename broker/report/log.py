@@ -217,6 +217,17 @@ class LogObserver:
         """A stored definition could not be used."""
         self._log.error("definition_unusable", kind=kind, key=key, reason=reason)
 
+    def queue_undefined(self, vhost: str, queue: str, directory: str, messages: int) -> None:
+        """A start has found messages of a queue without a definition."""
+        self._log.error(
+            "queue_undefined",
+            vhost=vhost,
+            queue=queue,
+            directory=directory,
+            messages=messages,
+            text="its definition is lost: declare the queue to have its messages, or to delete it",
+        )
+
     def configuration_warning(self, text: str) -> None:
         """The configuration has a key that is not honoured here."""
         self._log.warning("configuration_warning", text=text)

@@ -103,6 +103,9 @@ class Observer(Protocol):
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used and was left alone."""
 
+    def queue_undefined(self, vhost: str, queue: str, directory: str, messages: int) -> None:
+        """A start has found messages of a queue that nobody has deleted and no definition tells of; they are kept."""
+
     def configuration_warning(self, text: str) -> None:
         """The configuration has a key that RabbitMQ knows and that is not honoured here."""
 

@@ -26,6 +26,7 @@ from operator import attrgetter
 from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
+from burrowmq.storage.directory.removals import Removals
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
 from burrowmq.storage.errors import (
     DirectoryFailed,
@@ -103,6 +104,7 @@ class StoreContext:
     log: LogFileSystem | None = None
     # An index could not be read, and references were not given back for that reason.
     is_miscounted: bool = False
+    removals: Removals = field(default_factory=Removals)
     leftover_trees: list[str] = field(default_factory=list)
     _vhosts: dict[str, VhostStore] = field(default_factory=dict)
 
@@ -244,9 +246,13 @@ class StoreContext:
         queue.name_again(names)
         return queue
 
-    def take_unclaimed(self, kept: Collection[QueueNames]) -> list[QueueDisk]:
-        """Give the recovered queues that nobody opened, but for these."""
-        unclaimed = [queue for queue, _ in self.recovered.values() if queue.names not in kept]
+    def take_unclaimed(self, kept: Collection[tuple[str, str]]) -> list[QueueDisk]:
+        """Give the recovered queues that nobody opened, but for these: a vhost, and the name of a directory."""
+        unclaimed = [
+            queue
+            for directory, (queue, _) in self.recovered.items()
+            if (queue.vhost, directory.rpartition("/")[2]) not in kept
+        ]
         for queue in unclaimed:
             del self.recovered[queue.directory]
         return unclaimed

@@ -30,6 +30,8 @@ from burrowmq.storage.directory.context import (
     queue_files,
 )
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
+from burrowmq.storage.directory.removals import KIND as REMOVAL
+from burrowmq.storage.directory.removals import Removals
 from burrowmq.storage.directory.swap import finish_swap
 from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, take_over
 from burrowmq.storage.directory.terms import (
@@ -155,7 +157,10 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
         if context.log is not None:
             context.release_clean_files()
             context.log.settle()
-        report.definitions = definitions.load()
+        rows = definitions.load()
+        context.removals = Removals(rows)
+        report.definitions = [row for row in rows if row[0] != REMOVAL]
+        report.removals = context.removals.found
         if not (report.definitions or report.queues):
             report.clean = True  # a new directory: no stop came before
         attempt.pop_all()

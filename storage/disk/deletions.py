@@ -15,6 +15,7 @@ from dataclasses import field
 from typing import Final
 
 from burrowmq.records import dataclass
+from burrowmq.storage.directory.removals import WHOLE, Place
 from burrowmq.storage.disk.elision import (
     ControlCommand,
     LeftToWrite,
@@ -64,6 +65,34 @@ def order_of(left: LeftToWrite, queues: Mapping[int, QueueDisk], commit: StagedC
         if order is not None:
             return order
     return Order(before=early, after=_others(left, early))
+
+
+def places_going(
+    after: Collection[ControlCommand], queues: Mapping[int, QueueDisk], commit: StagedCommit
+) -> list[Place]:
+    """Give where the durable files are that go behind the definitions."""
+    found: list[Place] = []
+    opened = (
+        {one.queue_id: one for one in commit.commands if isinstance(one, Open)} if after else {}
+    )
+    for command in after:
+        if isinstance(command, DeleteVhost):
+            found.append((command.vhost, WHOLE))
+        elif isinstance(command, Delete):
+            queue = queues.get(command.queue_id) or opened.get(command.queue_id)
+            if queue is not None and queue.durable:
+                found.append((queue.names.vhost, queue.names.directory))
+    return found
+
+
+def places_made(first: Collection[ControlCommand], queues: Mapping[int, QueueDisk]) -> list[Place]:
+    """Give where durable files may be made before the definitions."""
+    opens = [one for one in first if isinstance(one, Open)]
+    return [
+        (one.names.vhost, one.names.directory)
+        for one in opens
+        if one.durable and one.queue_id not in queues
+    ]
 
 
 def _leave_out_never_made(

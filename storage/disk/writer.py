@@ -20,17 +20,19 @@ is never repeated on the same file.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.directory.definition_store import DefinitionChange
+from burrowmq.storage.directory.removals import Place
 from burrowmq.storage.disk.acks import Acks
 from burrowmq.storage.disk.conversion import Conversion
 from burrowmq.storage.disk.counters import Counters
-from burrowmq.storage.disk.deletions import NOTHING, order_of
+from burrowmq.storage.disk.deletions import NOTHING, order_of, places_going, places_made
 from burrowmq.storage.disk.elision import (
     NOWHERE,
     ControlCommand,
@@ -109,11 +111,15 @@ class Writer:
         self.refused.begin(commit)
         left = left_to_write(commit, self._origins_in(commit) if commit.moves else NOWHERE)
         order = order_of(left, self._queues, commit) if left.control else NOTHING
+        made = places_made(order.first, self._queues) if commit.definitions else []
+        if made:  # a start before it is defined is not to keep it
+            self._steps.append(partial(self._define, (), made))
         self._steps += [partial(self._control, one, is_defined=True) for one in order.first]
         steps = self._ack_steps if order.has_last else self._steps
         steps += [partial(self._control, command, is_defined=True) for command in order.before]
-        if commit.definitions:
-            steps.append(partial(self.context.definitions.commit, commit.definitions))
+        going = places_going(order.after, self._queues, commit)
+        if commit.definitions or going:
+            steps.append(partial(self._define, commit.definitions, going))
         steps += [partial(self._control, command) for command in order.after]
         if commit.commands or commit.acks_of:
             acks_of = commit.acks_of - order.deleted
@@ -125,6 +131,9 @@ class Writer:
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
         self.counters.commit_bytes.add(commit.size)
+
+    def _define(self, changes: Collection[DefinitionChange], going: Collection[Place]) -> None:
+        self.context.removals.commit(self.context.definitions, changes, going)
 
     def _origins_in(self, commit: StagedCommit) -> set[int]:
         """Give the queues that a commit moves messages from."""

@@ -1,8 +1,8 @@
 """What a start found in the data directory and nobody has opened yet, as values: the loop side asks no file about it.
 
 State: one `RecoveredQueue` for each directory of a queue's level. Filled once, from the report of the start; each value
-is taken by the first who opens that queue. Called by the engine on the loop. Invariant: what is taken, forgotten or
-discarded is never given again.
+is taken by the first who opens that queue; which of them were deleted. Called by the engine on the loop. Invariant:
+what is taken, forgotten or discarded is never given again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class RecoveredQueues:
 
     def __init__(self, report: RecoveryReport | None = None) -> None:
         self._found = {} if report is None else dict(report.by_directory)
+        self._removals = frozenset() if report is None else report.removals
 
     def __contains__(self, names: QueueNames) -> bool:
         return (names.vhost, names.directory) in self._found
@@ -40,9 +41,28 @@ class RecoveredQueues:
         for place in [place for place in self._found if place[0] == vhost]:
             del self._found[place]
 
-    def discard(
-        self, kept: Callable[[QueueNames], bool] = lambda _: False
-    ) -> frozenset[QueueNames]:
-        """Nobody gets what is left, but for these, which are given: it is deleted."""
-        self._found = {place: found for place, found in self._found.items() if kept(found.names)}
-        return frozenset(found.names for found in self._found.values())
+    def discard(self, kept: Callable[[QueueNames], bool] = lambda _: False) -> list[RecoveredQueue]:
+        """What is left goes, but for those to be kept, and for what has messages and was not deleted: these are given.
+
+        `places` are those of all that stays.
+        """
+        lost = [
+            found
+            for place, found in self._found.items()
+            if found.count and not kept(found.names) and not self._is_removed(place)
+        ]
+        ours = {id(found) for found in lost}
+        self._found = {
+            place: found
+            for place, found in self._found.items()
+            if id(found) in ours or kept(found.names)
+        }
+        return lost
+
+    def _is_removed(self, place: tuple[str, str]) -> bool:
+        return place in self._removals or (place[0], "") in self._removals
+
+    @property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """The virtual host and the name of the directory of each that nobody opened yet."""
+        return frozenset(self._found)

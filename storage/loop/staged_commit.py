@@ -74,10 +74,10 @@ class DeleteVhost(NamedTuple):
 
 
 class DropUnclaimed(NamedTuple):
-    """Recovered queues that nobody opened are gone, but for some."""
+    """Recovered queues that nobody opened are gone, but for some: of each the vhost, and the directory's name."""
 
     queue_id: int
-    kept: frozenset[QueueNames] = frozenset()
+    kept: frozenset[tuple[str, str]] = frozenset()
 
 
 VhostQueue: TypeAlias = tuple[str, str]

@@ -486,7 +486,10 @@ class World:
         for queue in adopted.values():
             queue.delete_epoch = None
         self.queues, self.deleted = adopted, []
-        self.engine.discard_unclaimed()
+        if self.engine.discard_unclaimed():
+            raise Violation(
+                "messages of a deleted queue are taken for those of one whose row is lost"
+            )
         self.engine.hand_over()
         self._check_references()
 

@@ -56,7 +56,7 @@ def start(filesystem: SimFileSystem, rows: Rows) -> Answer:
     engine.start_inline()
     names = [name for kind, name in rows if kind == "queue"]
     logs = {name: engine.open_queue(VHOST, name, durable=True) for name in names}
-    engine.discard_unclaimed()
+    assert not engine.discard_unclaimed()
     engine.hand_over()
     return {
         name: [(seq, message.raw, expiry) for seq, message, expiry in read_all(log, 50)]  # type: ignore[attr-defined]

@@ -120,7 +120,13 @@ class Run:
         return self.plan.has_damage or self.machine.has_failed or bool(self.auditor.damaged)
 
     def _check_reports(self) -> None:
-        """Nothing is reported as lost or damaged that nobody damaged, on a disk that has not failed."""
+        """Nothing is reported as lost or damaged that nobody damaged, on a disk that has not failed.
+
+        The definitions are damaged by nobody.
+        """
+        undefined = self.machine.observer.named("queue_undefined")
+        if undefined:
+            raise Violation(f"files of a deleted queue are taken for a lost one's: {undefined}")
         if self._may_be_damaged:
             return
         for name, arguments in self.machine.observer.events:

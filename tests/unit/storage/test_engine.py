@@ -383,8 +383,11 @@ def test_a_queue_opened_after_the_unclaimed_ones_were_discarded_is_a_new_one() -
     publish(engine.open_queue("/", "q", durable=True), 0, 40)
     commit(engine)
     engine.close()
-    engine = engine_on(filesystem)
-    engine.discard_unclaimed()
+    rows: dict[tuple[str, str], object] = {
+        ("removal", "7"): [["/", QueueNames("/", "q").directory]]
+    }
+    engine = engine_on(filesystem, rows)
+    assert not engine.discard_unclaimed()
     log = engine.open_queue("/", "q", durable=True)  # a definitions file is imported at the start
     assert (log.recovered, log.next_seq) == (None, 0)
     publish(log, 0, 2)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.directory.recovery import definitions_bytes
+from burrowmq.storage.directory.removals import WHOLE
 from burrowmq.storage.directory.terms import read_recorded
 from burrowmq.storage.errors import (
     LimitChanged,
@@ -146,8 +147,9 @@ def test_the_mark_of_a_clean_stop_is_gone_while_running() -> None:
 
 def test_queues_that_nobody_opens_are_removed() -> None:
     filesystem, rows = filled()
+    rows["removal", "1"] = [["/", WHOLE]]
     engine = engine_on(filesystem, rows, segment_entry_count=COUNT)
-    engine.discard_unclaimed()
+    assert not engine.discard_unclaimed()
     engine.hand_over()
     assert not [path for path in filesystem.paths() if "/queues/" in path]
     assert engine.stats()["shared_live_messages"] == 0
@@ -162,6 +164,7 @@ def test_what_nobody_opens_goes_though_the_first_attempt_fails(keep: int) -> Non
     engine.require_sync()
     engine.hand_over()
     engine.close()
+    rows["removal", "1"] = [["/", WHOLE]]
     engine = engine_on(filesystem, rows)
     engine.discard_unclaimed()
     filesystem.fail("rmtree", errno.EMFILE, nth=2, keep=keep)

@@ -50,11 +50,30 @@ def test_a_deleted_vhost_takes_its_queues_along() -> None:
 
 
 def test_what_is_discarded_is_not_given() -> None:
-    report = found(FIRST)
+    report = found(FIRST, OTHER)
+    report.removals = frozenset({(FIRST.vhost, FIRST.directory), (OTHER.vhost, "")})
     queues = RecoveredQueues(report)
-    queues.discard()
+    assert not queues.discard()
+    assert not queues.places
     assert queues.take(FIRST) is None
     assert FIRST in report.queues, "the report is as it was"
+
+
+def test_messages_that_nobody_deleted_are_not_discarded() -> None:
+    report = found(FIRST, OTHER, LEVEL)
+    report.removals = frozenset({(LEVEL.vhost, LEVEL.directory)})
+    report.by_directory[OTHER.vhost, OTHER.directory].count = 0
+    queues = RecoveredQueues(report)
+    assert [one.names for one in queues.discard()] == [FIRST]
+    assert queues.places == {(FIRST.vhost, FIRST.directory)}
+    assert queues.take(FIRST) is not None
+
+
+def test_those_to_be_kept_are_no_news() -> None:
+    report = found(FIRST, OTHER)
+    queues = RecoveredQueues(report)
+    assert not queues.discard(lambda _: True)
+    assert len(queues.places) == 2
 
 
 def test_before_a_start_there_is_none() -> None:
