@@ -53,15 +53,27 @@ class Removals:
 
         Raises DiskFull or StorageError; then nothing has changed, and it may be called again.
         """
-        key = str(self._next)
         rows: list[DefinitionChange] = [(KIND, each, None) for each in self._keys]
-        rows += changes
+        definitions.commit([*rows, *changes, *self._row(going)])
+        self._keys = []
+        self._note(going)
+
+    def add(self, definitions: DefinitionStore, going: Collection[Place]) -> None:
+        """These go as well, until the next commit of definitions, which comes behind what goes before that.
+
+        Raises DiskFull or StorageError; then nothing has changed, and it may be called again.
+        """
+        definitions.commit(self._row(going))
+        self._note(going)
+
+    def _row(self, going: Collection[Place]) -> list[DefinitionChange]:
+        value: list[JsonValue] = [[vhost, directory] for vhost, directory in going]
+        return [(KIND, str(self._next), value)] if value else []
+
+    def _note(self, going: Collection[Place]) -> None:
         if going:
-            value: list[JsonValue] = [[vhost, directory] for vhost, directory in going]
-            rows.append((KIND, key, value))
-        definitions.commit(rows)
-        self._keys = [key] if going else []
-        self._next += 1
+            self._keys.append(str(self._next))
+            self._next += 1
 
 
 def _places_in(value: JsonValue) -> Iterable[Place]:

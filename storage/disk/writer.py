@@ -113,7 +113,7 @@ class Writer:
         order = order_of(left, self._queues, commit) if left.control else NOTHING
         made = places_made(order.first, self._queues) if commit.definitions else []
         if made:  # a start before it is defined is not to keep it
-            self._steps.append(partial(self._define, (), made))
+            self._steps.append(partial(self.context.removals.add, self.context.definitions, made))
         self._steps += [partial(self._control, one, is_defined=True) for one in order.first]
         steps = self._ack_steps if order.has_last else self._steps
         steps += [partial(self._control, command, is_defined=True) for command in order.before]

@@ -46,6 +46,18 @@ def test_a_commit_that_failed_is_done_again() -> None:
     assert Removals(again.load()).found == {("/", "another")}
 
 
+def test_what_is_made_before_its_definition_is_to_go_until_that_comes_and_the_others_as_well() -> (
+    None
+):
+    store = MemoryDefinitionStore()
+    Removals().commit(store, [], [PLACE])
+    removals = Removals(store.load())
+    removals.add(store, [("/", "made")])
+    assert Removals(store.load()).found == {PLACE, ("/", "made")}
+    removals.commit(store, [QUEUE], [])
+    assert store.load() == [QUEUE]
+
+
 def test_a_row_of_another_shape_says_nothing() -> None:
     rows = [(KIND, "x", {"a": 1}), (KIND, "1", [["/"], "q", ["/", "q"], ["/", "q", 1]])]
     removals = Removals(rows)
