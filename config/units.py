@@ -53,6 +53,13 @@ def text(value: str) -> str:
     return value
 
 
+def directory(value: str) -> str:
+    """Return the name of a directory; without one, files would come to lie below the root."""
+    if not value:
+        raise ValueError("it is empty: name a directory")
+    return text(value)
+
+
 def integer(least: int, most: int | None = None) -> Reader[int]:
     """Return a reader of whole numbers from `least` to `most`."""
 

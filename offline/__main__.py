@@ -2,26 +2,32 @@
 
     burrowmq-store [--data-dir DIR] COMMAND ...
 
-Exit status: 0 done, 1 damage was found, 64 bad arguments, 69 the directory cannot be used (a node runs on it, there is
-no store in it), 74 reading or writing failed. The report goes to standard output, progress and errors to standard
-error. COMMANDS names the sub-commands. Each is a module with `add_arguments(parser)` and
-`run(directory, arguments, streams) -> int`; one that makes the store itself has `MUST_EXIST = False`.
+Exit status: as `_STATUS` says. The report goes to standard output, progress and errors to standard error; whoever
+closes standard output early (`head`) wants no more and no words about it. COMMANDS names the sub-commands. Each is a
+module with `add_arguments(parser)` and `run(directory, arguments, streams) -> int`; one that makes the store itself has
+`MUST_EXIST = False`, one that writes nothing `ONLY_READS = True`.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from burrowmq.offline.directory import CannotUse, open_directory
+from burrowmq.offline.directory import CannotUse, directory_name, open_directory
+from burrowmq.offline.report import shown
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.errors import StorageError
 
-OK, DAMAGED, USAGE, UNAVAILABLE, IO_ERROR = 0, 1, 64, 69, 74
+OK, DAMAGED, USAGE, UNAVAILABLE, IO_ERROR, INTERRUPTED = 0, 1, 64, 69, 74, 130
+_STATUS = (
+    "Exit status: 0 done, 1 damage was found or damaged messages were left behind, 64 bad arguments, 69 the directory"
+    " cannot be used (a node runs on it, there is no store in it), 74 reading or writing failed, 130 interrupted."
+)
 
 # name -> (module, what it does)
 COMMANDS = {
@@ -49,10 +55,13 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="burrowmq-store", description="Works on a data directory that no node is using."
+        prog="burrowmq-store",
+        description="Works on a data directory that no node is using.",
+        epilog=_STATUS,
     )
     parser.add_argument(
         "--data-dir",
+        type=directory_name,
         metavar="DIR",
         default=os.environ.get("BURROWMQ_DATA_DIR") or "data",
         help="the node's data directory (default: ./data)",
@@ -67,22 +76,60 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
+    _open_what_is_closed()
     arguments = _parser().parse_args(argv)
-    command = import_module(COMMANDS[arguments.command][0])
-    streams = Streams(sys.stdout, sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # any name can be told in any locale
+            stream.reconfigure(errors="backslashreplace")
     try:
-        must_exist = getattr(command, "MUST_EXIST", True)
-        with open_directory(arguments.data_dir, must_exist=must_exist) as directory:
-            return int(command.run(directory, arguments, streams))
+        code = _run(arguments)
+        sys.stdout.flush()
     except CannotUse as error:
-        sys.stderr.write(f"burrowmq-store: {error}\n")
-        return UNAVAILABLE
-    except (StorageError, OSError) as error:
-        sys.stderr.write(f"burrowmq-store: {error}\n")
+        return _failed(UNAVAILABLE, str(error))
+    except BrokenPipeError:
+        _give_up_output()
         return IO_ERROR
+    except StorageError as error:
+        return _failed(IO_ERROR, str(error))
+    except OSError as error:
+        # What fails in the directory names its file.
+        what = error.filename or "the report cannot be written"
+        return _failed(IO_ERROR, f"{what}: {error.strerror or error}")
     except KeyboardInterrupt:
-        sys.stderr.write("burrowmq-store: interrupted\n")
-        return 130
+        return _failed(INTERRUPTED, "interrupted")
+    return code
+
+
+def _open_what_is_closed() -> None:
+    """Have both streams, also for who closed them (`>&-`) and only wants the exit status."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until the end
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    command = import_module(COMMANDS[arguments.command][0])
+    must_exist = getattr(command, "MUST_EXIST", True)
+    only_reads = getattr(command, "ONLY_READS", False)
+    with open_directory(
+        arguments.data_dir, must_exist=must_exist, only_reads=only_reads
+    ) as directory:
+        return int(command.run(directory, arguments, Streams(sys.stdout, sys.stderr)))
+
+
+def _failed(code: int, text: str) -> int:
+    """Say why it ends, behind what was written before."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up_output()
+    sys.stderr.write(f"burrowmq-store: {shown(text)}\n")
+    return code
+
+
+def _give_up_output() -> None:
+    """Make sure that Python does not write to standard output again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -5,28 +5,34 @@ line for each file goes to the report, then the totals. A message counts as live
 the totals, and for one virtual host at a time the tally of references into its shared store.
 
 What is damage (exit status 1): a bad record between good ones or below what the index knows to be durable, a bad index
-entry, a header or a name that cannot be read, an entry without a body. What is not: a torn end of a file that a crash
-left (nothing there was confirmed), a missing seal, an entry whose message had gone already.
+entry, a header or a name that cannot be read, an entry without a body, definitions that a start refuses. What is not: a
+torn end of a file that a crash left (nothing there was confirmed), a file that it left without a header or a name
+because nothing came after that, a missing seal, an entry whose message had gone already.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 
+from burrowmq.offline.definitions_check import check_definitions
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.progress import Progress
 from burrowmq.offline.queue_check import QueueCheck, check_queue
-from burrowmq.offline.report import FileReport, Totals
+from burrowmq.offline.report import UNNAMED, FileReport, Totals
 from burrowmq.offline.segment_check import check_segments
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.directory.context import GONE, VHOST_NAME_FILE
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
-from burrowmq.storage.names import vhost_directory
+from burrowmq.storage.names import NAME_FILE, parse_names, vhost_directory
 from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.shared.segment import parse_file_name
 
 OK, DAMAGED = 0, 1
+ONLY_READS: Final = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +71,10 @@ class Check:
             report.problems += self.directory.log.damaged
             self.totals.add(report)
             yield report
+        definitions = check_definitions(self.directory)
+        if definitions is not None:
+            self.totals.add(definitions)
+            yield definitions
         if not filesystem.exists(root):
             return
         for entry in _not_deleted(filesystem.listdir(root)):
@@ -73,12 +83,12 @@ class Check:
                 yield report
 
     def _vhost(self, path: str) -> Iterator[FileReport]:
-        filesystem = self.directory.seen
-        yield self._name(path)
         tally = ReferenceTally()
         queues: list[QueueCheck] = []
         root = f"{path}/queues"
-        for entry in _not_deleted(filesystem.listdir(root) if filesystem.exists(root) else ()):
+        entries = self._queues(path)
+        yield self._name(path, entries)
+        for entry in entries:
             queue = check_queue(self.directory, f"{root}/{entry}", tally, self.progress)
             queues.append(queue)
             self.totals.queues += 1
@@ -93,19 +103,53 @@ class Check:
             tally.count_of(handle) for handle in segments.lost
         )
 
-    def _name(self, path: str) -> FileReport:
+    def _queues(self, path: str) -> list[str]:
+        """Give the directories of a vhost's queues."""
+        root, filesystem = f"{path}/queues", self.directory.seen
+        return list(_not_deleted(filesystem.listdir(root) if filesystem.exists(root) else ()))
+
+    def _name(self, path: str, queues: Sequence[str]) -> FileReport:
         """Look at the file that names a vhost."""
         name_path = f"{path}/{VHOST_NAME_FILE}"
         report = FileReport(name_path)
         try:
             data = self.directory.seen.read_file(name_path)
+        except FileNotFoundError:
+            data = b""
         except OSError as error:
             report.problems.append(str(error.strerror or error))
             return report
         report.size = len(data)
-        if vhost_directory(data.decode("utf-8", "replace")) != path.rpartition("/")[2]:
+        if vhost_directory(data.decode("utf-8", "replace")) == path.rpartition("/")[2]:
+            return report
+        # As a crash leaves it, and as a start takes it: `storage.directory.recovery`.
+        if not any(data) and self._is_named_by_a_queue(path, queues):
+            report.notes.append(f"{UNNAMED}: its queues say whose it is")
+        elif not any(data) and self._is_bare(path, queues):
+            report.notes.append(f"{UNNAMED}: a start removes the directory, nothing is in it")
+        else:
             report.problems.append("does not name the vhost of this directory")
         return report
+
+    def _is_named_by_a_queue(self, path: str, queues: Sequence[str]) -> bool:
+        """Tell whether the first queue that is named whole is of the vhost of this directory."""
+        for entry in queues:
+            with suppress(OSError):
+                names = parse_names(
+                    self.directory.seen.read_file(f"{path}/queues/{entry}/{NAME_FILE}")
+                )
+                if names is not None and names.directory == entry:
+                    return vhost_directory(names.vhost) == path.rpartition("/")[2]
+        return False
+
+    def _is_bare(self, path: str, queues: Sequence[str]) -> bool:
+        """Tell whether there is no file in a vhost's directory but names."""
+        filesystem, store = self.directory.seen, f"{path}/msg_store_persistent"
+        if filesystem.exists(store) and any(map(parse_file_name, filesystem.listdir(store))):
+            return False
+        return not any(
+            set(filesystem.listdir(f"{path}/queues/{entry}")) - {NAME_FILE} for entry in queues
+        )
 
 
 def _not_deleted(entries: Iterable[str]) -> Iterator[str]:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime
+from typing import Final
 
 from burrowmq.offline.directory import StoreDirectory
+from burrowmq.offline.report import shown
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.directory import quarantine
 
-OK, MISSING = 0, 1
+OK, MISSING, DAMAGED = 0, 1, 1
+ONLY_READS: Final = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +36,28 @@ def run(directory: StoreDirectory, arguments: argparse.Namespace, streams: Strea
         sys.stdout.buffer.write(found[1])
         sys.stdout.buffer.flush()
         return OK
-    count = 0
-    for name, about in quarantine.listing(directory.filesystem, directory.path):
-        when = datetime.fromtimestamp(about.set_aside_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        streams.report.write(
-            f"{name}  {when}  vhost '{about.vhost}' queue '{about.queue}' message {about.seq}:"
-            f" {about.reason}, {about.size} bytes from {about.source}\n"
-        )
-        count += 1
+    count = unreadable = 0
+    for name in quarantine.names(directory.filesystem, directory.path):
+        found = quarantine.load(directory.filesystem, directory.path, name)
+        if found is None:
+            unreadable += 1
+            line = f"{name}  DAMAGED; what it says of its message cannot be read"
+        else:
+            count += 1
+            line = f"{name}  {_told(found[0])}"
+        streams.report.write(f"{shown(line)}\n")
     streams.report.write(f"{count} messages in quarantine\n")
-    return OK
+    return DAMAGED if unreadable else OK
+
+
+def _told(about: quarantine.SetAside) -> str:
+    try:
+        moment = datetime.fromtimestamp(about.set_aside_at / 1000, UTC)
+    except (TypeError, ValueError, OverflowError, OSError):  # nobody checks what the file says
+        when = "at some time"
+    else:
+        when = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (
+        f"{when}  vhost '{about.vhost}' queue '{about.queue}' message {about.seq}:"
+        f" {about.reason}, {about.size} bytes from {about.source}"
+    )

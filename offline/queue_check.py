@@ -13,7 +13,7 @@ from itertools import compress
 
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.progress import Progress
-from burrowmq.offline.report import FileReport
+from burrowmq.offline.report import NO_HEADER, UNNAMED, FileReport
 from burrowmq.storage import record
 from burrowmq.storage.directory.takeover import old_directory, presumed_level
 from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY
@@ -31,6 +31,8 @@ _STEP = 256
 # The walk keeps at most so many files open.
 _OPEN_FILES = 16
 _EVERYWHERE = 1 << 63
+# A directory without a name and without one of these is removed by a start (`storage.directory.recovery`).
+_INDEX_ENDINGS = (".qi", ".qs", ".idx", ".jif")
 
 
 @dataclass(slots=True)
@@ -49,8 +51,9 @@ def check_queue(
 ) -> QueueCheck:
     """Check all files of a queue's directory."""
     found = QueueCheck(path)
-    _check_name(directory, found)
-    _Files(directory, found, progress).check(directory.seen.listdir(path), tally)
+    names = directory.seen.listdir(path)
+    _check_name(directory, found, names)
+    _Files(directory, found, progress).check(names, tally)
     found.reports.sort(key=_path)
     return found
 
@@ -59,11 +62,13 @@ def _path(report: FileReport) -> str:
     return report.path
 
 
-def _check_name(directory: StoreDirectory, found: QueueCheck) -> None:
+def _check_name(directory: StoreDirectory, found: QueueCheck, files: Sequence[str]) -> None:
     report = FileReport(f"{found.path}/{NAME_FILE}")
     found.reports.append(report)
     try:
         data = directory.seen.read_file(report.path)
+    except FileNotFoundError:
+        data = b""
     except OSError as error:
         report.problems.append(f"cannot be read: {error.strerror or error}")
         return
@@ -74,6 +79,10 @@ def _check_name(directory: StoreDirectory, found: QueueCheck) -> None:
     if names is not None and is_old:
         names = presumed_level(names)
     if names is None or own not in (names.directory, old_directory(names) if is_old else ""):
+        if not data.endswith(b"\n") and not any(name.endswith(_INDEX_ENDINGS) for name in files):
+            # The name comes first. That a crash let nobody write it to its end is nobody's loss.
+            report.notes.append(f"{UNNAMED}: a start removes the directory, nothing is in it")
+            return
         report.problems.append("does not name the queue of this directory")
         return
     found.names = names
@@ -116,7 +125,8 @@ class _Files:
                 report.live_bytes = 0
                 report.notes.append(finding.why)
             else:
-                self._check_segment(finding, tally, walk.journals.paths)
+                is_last = walk.next_seq == (finding.number + 1) * self._place.entry_count
+                self._check_segment(finding, tally, walk.journals.paths, is_last=is_last)
         for path in walk.journals.paths:
             self._report(path)
 
@@ -130,13 +140,20 @@ class _Files:
         return report
 
     def _check_segment(
-        self, segment: FoundSegment, tally: ReferenceTally, journals: Sequence[str]
+        self,
+        segment: FoundSegment,
+        tally: ReferenceTally,
+        journals: Sequence[str],
+        *,
+        is_last: bool,
     ) -> None:
         """Look at the entries of a segment, then at the bodies."""
         # What only journals say of a segment is reported with the first of them. A crash may leave a file empty.
         is_there = self._filesystem.exists(segment.path)
         report = self._report(segment.path if is_there else journals[0])
-        if segment.problem:
+        if segment.problem and is_last and self._is_unbegun(segment, report):
+            report.notes.append(NO_HEADER)
+        elif segment.problem:
             report.problems.append(segment.problem)
         live = segment.live
         report.records += segment.present.bit_count()
@@ -148,6 +165,11 @@ class _Files:
         if shared:
             tally.add(list(compress(segment.columns.locations, selectors_of(shared))))
         self._found.live += live.bit_count() - self._check_bodies(segment, report)
+
+    def _is_unbegun(self, segment: FoundSegment, report: FileReport) -> bool:
+        """Tell whether a crash may have left the file empty: it is the last, and its store file comes after it."""
+        has_store = segment.bodies_path != segment.path and segment.store_end
+        return not (report.size or self._is_clean or has_store)
 
     def _check_bodies(self, segment: FoundSegment, report: FileReport) -> int:
         """Check the bodies that are in no journal; gives how many live ones are bad or not there.
@@ -167,8 +189,10 @@ class _Files:
         except OSError as error:
             store.problems.append(f"cannot be read: {error.strerror or error}")
             data = b""
-        self._check_store_header(store, data)
-        return self._check_records(segment, stored, data, store)
+        lost = self._found.lost
+        count = self._check_records(segment, stored, data, store)
+        self._check_store_header(store, data, is_unused=lost == self._found.lost)
+        return count
 
     def _check_records(
         self, segment: FoundSegment, wanted: int, data: bytes, report: FileReport
@@ -210,11 +234,15 @@ class _Files:
             report.notes.append(f"{count} entries without a body (torn end)")
         return count
 
-    def _check_store_header(self, report: FileReport, data: bytes) -> None:
+    def _check_store_header(self, report: FileReport, data: bytes, *, is_unused: bool) -> None:
         try:
             is_whole = check_header(data[:HEADER_SIZE], report.path, self._place.identity)
         except StoreRefused as error:
             report.problems.append(str(error))
             return
-        if not is_whole:
+        if is_whole:
+            return
+        if is_unused and not any(data):
+            report.notes.append(NO_HEADER)
+        else:
             report.problems.append("damaged header")

@@ -6,6 +6,15 @@ from dataclasses import dataclass, field
 
 from burrowmq.offline.progress import size_text
 
+# Of what a crash left before anything was in it.
+UNNAMED = "not named yet"
+NO_HEADER = "no header yet"
+
+
+def shown(text: str) -> str:
+    """Give a text as one line that any terminal can show: what is no printable character is escaped as in Python."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
 
 @dataclass(slots=True)
 class FileReport:
@@ -28,7 +37,7 @@ class FileReport:
             parts.append(f"live {self.live_bytes} B ({share} %)")
         parts += self.notes
         parts.append("; ".join(["DAMAGED", *self.problems]) if self.problems else "ok")
-        return "  ".join(parts)
+        return shown("  ".join(parts))
 
 
 @dataclass(slots=True)

@@ -12,11 +12,13 @@ import argparse
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from burrowmq.broker.definitions.restore import highest_levels
 from burrowmq.config import units
 from burrowmq.offline.directory import CannotUse, StoreDirectory
 from burrowmq.offline.progress import Progress, size_text
+from burrowmq.offline.report import shown
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.directory.definition_store import (
     DefinitionChange,
@@ -39,7 +41,7 @@ from burrowmq.storage.types import (
     StoreOptions,
 )
 
-OK = 0
+OK, DAMAGED = 0, 1
 _READ_COUNT = 2048
 _READ_BYTES = 8 << 20
 # Shares of a message's size that the new store needs besides: record heads, index entries, seals.
@@ -83,26 +85,35 @@ def run(directory: StoreDirectory, arguments: argparse.Namespace, streams: Strea
     if wanted == found:
         streams.report.write("the store has these limits already: nothing to do\n")
         return OK
-    count, size = resegment(directory, wanted, streams)
+    done = resegment(directory, wanted, streams)
     limits = ", ".join(f"{name} = {value}" for name, value in wanted.items())
-    streams.report.write(f"{count} messages, {size_text(size)}, written anew with {limits}\n")
-    return OK
+    streams.report.write(
+        f"{done.messages} messages, {size_text(done.size)}, written anew with {limits}\n"
+    )
+    return DAMAGED if done.has_lost else OK
 
 
-def resegment(
-    directory: StoreDirectory, wanted: dict[str, int], streams: Streams
-) -> tuple[int, int]:
-    """Write the store anew; gives how many messages and bytes it has. Raises StorageError or CannotUse."""
+class Rewritten(NamedTuple):
+    """How many messages and bytes the new store has, and whether damaged ones were left behind."""
+
+    messages: int
+    size: int
+    has_lost: bool
+
+
+def resegment(directory: StoreDirectory, wanted: dict[str, int], streams: Streams) -> Rewritten:
+    """Write the store anew. Raises StorageError or CannotUse."""
+    notes = _Notes(streams)
     path, filesystem = directory.path, directory.filesystem
     definitions_at = _ReadDefinitions if directory.recorded.taking_over else _NoDefinitions
-    old = _engine(directory, path, directory.recorded.limits, streams, definitions_at)
+    old = _engine(directory, path, directory.recorded.limits, notes, definitions_at)
     report = old.recover()
     old.start_inline()
     try:
         size = sum(queue.bytes for queue in report.queues.values())
         _refuse_unnamed(report)
         _refuse_without_room(directory, report.messages, size)
-        new = _engine(directory, begin_swap(filesystem, path), wanted, streams)
+        new = _engine(directory, begin_swap(filesystem, path), wanted, notes)
         new.recover()
         new.start_inline()
         with Progress(streams.errors, "rewriting", size) as progress:
@@ -114,14 +125,14 @@ def resegment(
         # As it was: clean, so that the next start need not look at every file.
         old.close()
     commit_swap(filesystem, path)
-    return copy.count, size
+    return Rewritten(copy.count, size, notes.has_lost)
 
 
 def _engine(
     directory: StoreDirectory,
     path: str,
     limits: dict[str, int],
-    streams: Streams,
+    notes: _Notes,
     definitions_at: DefinitionsAt | None = None,
 ) -> Engine:
     options = StoreOptions(
@@ -133,7 +144,7 @@ def _engine(
         path,
         directory.filesystem,
         options,
-        _Notes(streams),
+        notes,
         CarriedMessage,
         definitions_at or _NoDefinitions,
         highest_levels,
@@ -283,6 +294,7 @@ class _Notes:
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
+        self.has_lost = False
 
     def segment_rolled(self, store: str, segment: int) -> None:
         """Nothing to say."""
@@ -300,7 +312,8 @@ class _Notes:
 
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
         """A message is left behind."""
-        self._streams.errors.write(f"lost: {place}: {seq_or_handle}: {reason}\n")
+        self.has_lost = True
+        self._streams.errors.write(f"lost: {shown(place)}: {seq_or_handle}: {reason}\n")
 
     def file_damaged(self, path: str, what: str) -> None:
         """Only a node looks for that."""

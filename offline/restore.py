@@ -17,7 +17,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from burrowmq.offline.check import DAMAGED, OK, Check
-from burrowmq.offline.directory import CannotUse, StoreDirectory, open_directory
+from burrowmq.offline.directory import (
+    CannotUse,
+    StoreDirectory,
+    directory_name,
+    open_directory,
+)
 from burrowmq.offline.progress import Progress, size_text
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.directory.backup import FORMAT, INCOMPLETE, MANIFEST
@@ -40,7 +45,12 @@ class NotABackup(StorageError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("backup", metavar="BACKUP", help="a directory that `burrowctl backup` made")
+    parser.add_argument(
+        "backup",
+        type=directory_name,
+        metavar="BACKUP",
+        help="a directory that `burrowctl backup` made",
+    )
 
 
 def run(directory: StoreDirectory, arguments: argparse.Namespace, streams: Streams) -> int:

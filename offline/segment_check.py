@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.progress import Progress
-from burrowmq.offline.report import FileReport
+from burrowmq.offline.report import NO_HEADER, FileReport
 from burrowmq.storage import record
 from burrowmq.storage.directory.terms import FILE_SIZE_KEY
 from burrowmq.storage.errors import StoreRefused
@@ -19,9 +19,11 @@ from burrowmq.storage.shared.index.array_table import SlotTable
 from burrowmq.storage.shared.references import ReferenceTally
 from burrowmq.storage.shared.scan import scan_records
 from burrowmq.storage.shared.segment import (
+    FILE_HEADER_SIZE,
     SegmentFile,
     SegmentHeader,
     TableLayout,
+    file_name,
     parse_file_header,
     parse_file_name,
     read_seal,
@@ -43,6 +45,8 @@ class _Scanned:
     report: FileReport
     is_sealed: bool
     generation: int
+    number: int
+    has_begun: bool = True  # else a crash may have left it before its header
     tables: dict[int, SlotTable] = field(default_factory=dict)
     bad: dict[int, list[int]] = field(default_factory=dict)
 
@@ -62,17 +66,30 @@ def check_segments(
     owners = {number: one for one in scanned for number in one.tables}
     for number in tally.segments():
         owner = owners.get(number)
+        base = number << 32
         if owner is None:
-            continue  # deleted when its last message went: the acks of those left did not reach the disk
+            # Deleted when its last message went: the acks of those left did not reach the disk. All do at a clean stop.
+            if directory.is_clean:
+                slots = [slot for slot, count in enumerate(tally.counts(number)) if count]
+                found.lost += [base | slot for slot in slots]
+                found.reports.append(_missing(f"{path}/{file_name(number, 0)}", len(slots)))
+            continue
         table = owner.tables[number]
         missing = table.restore_slots(tally.counts(number), tally.large_counts(number))
-        base = number << 32
         found.lost += [
             base | slot for slot in owner.bad.get(number, ()) if tally.count_of(base | slot)
         ]
-        if not owner.is_sealed:  # a seal has no place for what was removed: that is not lost
+        if directory.is_clean:
+            found.lost += [base | slot for slot in missing]
+        elif not owner.is_sealed:  # a seal has no place for what was removed: that is not lost
             found.lost += [base | slot for slot in missing if not table.is_beyond(slot)]
     for one in scanned:
+        if not one.has_begun:
+            # Nobody refers to what comes behind it: that was never written, or is gone.
+            is_unused = not one.report.records and one.number not in tally.segments()
+            (one.report.notes if is_unused else one.report.problems).append(
+                NO_HEADER if is_unused else "damaged header"
+            )
         mine = [table for number, table in one.tables.items() if owners[number] is one]
         one.report.live_bytes = sum(table.live_bytes for table in mine)
         if not mine:
@@ -80,6 +97,10 @@ def check_segments(
         found.reports.append(one.report)
     found.reports.sort(key=lambda report: report.path)
     return found
+
+
+def _missing(path: str, count: int) -> FileReport:
+    return FileReport(path, problems=[f"missing since the clean stop, with {count} messages"])
 
 
 def _scan(
@@ -93,11 +114,14 @@ def _scan(
         sealed = read_seal(file.file(), record.seed_of(directory.recorded.identity))
     except OSError as error:
         report.problems.append(f"cannot be read: {error.strerror or error}")
-        return _Scanned(report, is_sealed=False, generation=generation)
+        return _Scanned(report, is_sealed=False, generation=generation, number=number)
     report.size = len(data)
     progress.add(len(data))
-    _check_header(report, data, directory)
-    one = _Scanned(report, sealed is not None, generation)
+    one = _Scanned(report, sealed is not None, generation, number)
+    if any(data[:FILE_HEADER_SIZE]):
+        _check_header(report, data, directory)
+    else:
+        one.has_begun = False
     if sealed is None:
         _check_unsealed(one, file, data, directory)
     else:

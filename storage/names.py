@@ -67,9 +67,10 @@ def parse_names(data: bytes) -> QueueNames | None:
     """Give what the text names, None when it is not whole. The directory's name is the check of it."""
     fields = _fields(data)
     try:
-        vhost, name = (json.loads(fields[key]) for key in ("VHOST", "QUEUE"))
-        return QueueNames(str(vhost), str(name), int(fields.get("LEVEL", "0")))
-    except (KeyError, ValueError):
+        vhost, name = (str(json.loads(fields[key])) for key in ("VHOST", "QUEUE"))
+        (vhost + name).encode()  # half of a surrogate pair is no name
+        return QueueNames(vhost, name, int(fields.get("LEVEL", "0")))
+    except (KeyError, ValueError, RecursionError):
         return None
 
 

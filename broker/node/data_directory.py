@@ -36,8 +36,29 @@ class DataDirectory:
             lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115 - held until unlock
         except OSError as error:
             raise self._unusable(error) from error
+        self._take(lock, fcntl.LOCK_EX)
+        # Whose it is only somebody reads who is refused: a full disk is none of a start's reasons to fail.
+        with contextlib.suppress(OSError):
+            lock.truncate(0)
+            os.write(lock.fileno(), f"{os.getpid()}\n".encode())
+
+    def lock_to_read(self) -> None:
+        """Keep nodes away without writing anything, for who may only read there. Raises as `lock` does.
+
+        Where there is no lock file, no node has been there since the directory was copied: there is nobody to keep
+        away.
+        """
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = open(os.path.join(self.path, "LOCK"), encoding="ascii")  # noqa: SIM115 - held until unlock
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._unusable(error) from error
+        self._take(lock, fcntl.LOCK_SH)
+
+    def _take(self, lock: IO[str], how: int) -> None:
+        try:
+            fcntl.flock(lock, how | fcntl.LOCK_NB)
         except BlockingIOError as error:
             lock.seek(0)
             owner = lock.read().strip() or "unknown"
@@ -52,10 +73,6 @@ class DataDirectory:
             lock.close()
             refused = OSError(error.errno, error.strerror, lock.name)
             raise self._unusable(refused) from error
-        # Whose it is only somebody reads who is refused: a full disk is none of a start's reasons to fail.
-        with contextlib.suppress(OSError):
-            lock.truncate(0)
-            os.write(lock.fileno(), f"{os.getpid()}\n".encode())
         self._lock = lock
 
     def _unusable(self, error: OSError) -> DataDirectoryUnusable:

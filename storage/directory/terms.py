@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import struct
 import zlib
 from typing import cast
 
@@ -30,6 +29,7 @@ CLEAN_FILE = "CLEAN"
 SEGMENT_MARGIN = 64
 _RESERVED = 4096
 _IDENTITY_BYTES = 16
+_MOST = (1 << 32) - 1  # of any number there: files hold them in four bytes
 _MAGIC = b"BQT1"
 # How the sync of a directory fails that this process cannot have made a name in.
 _NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL})
@@ -149,20 +149,45 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
     """Give what STORE.json of an existing store says. Raises StoreRefused."""
     path = f"{data_dir}/{STORE_FILE}"
     try:
-        text = json.loads(filesystem.read_file(path))
-        _look_for_damage(text)
-        (identity,) = struct.unpack(f"{_IDENTITY_BYTES}s", bytes.fromhex(text["identity"]))
-        limits = {name: int(text[name]) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
-        version, ceiling = int(text["format"]), int(text["segment_ceiling"])
-        taking_over = version < NAMED_LEVELS or bool(text.get("taking_over"))
-    except (ValueError, KeyError, TypeError, struct.error) as error:
+        return _recorded(path, json.loads(filesystem.read_file(path)))
+    except (ValueError, RecursionError) as error:
         raise StoreRefused(f"{path} cannot be read: {error}; restore that file") from error
-    if not 1 <= version <= FORMAT:
+
+
+def _recorded(path: str, found: JsonValue) -> RecordedStore:
+    """Make the record of what was read. Raises UnknownFormat or ValueError."""
+    text = found if isinstance(found, dict) else {}
+    _look_for_damage(text)
+    version = _number(text, "format", -_MOST)
+    if not 1 <= version <= FORMAT:  # what else another version says there is for that to read
         raise UnknownFormat(
             f"{path}: format {version} is not known, this version knows {FORMAT}: start the version that wrote it"
         )
-    has_log = version >= WITH_LOG
-    return RecordedStore(path, identity, limits, ceiling, ceiling, taking_over, has_log)
+    limits = {name: _number(text, name, 1) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
+    ceiling = _number(text, "segment_ceiling", 0)
+    taking_over = text.get("taking_over", False)
+    if taking_over is not True and taking_over is not False:
+        raise ValueError(f"taking_over is {json.dumps(taking_over)}")
+    taking_over = taking_over or version < NAMED_LEVELS
+    return RecordedStore(
+        path, _identity(text), limits, ceiling, ceiling, taking_over, version >= WITH_LOG
+    )
+
+
+def _number(text: dict[str, JsonValue], name: str, least: int) -> int:
+    """Give a whole number that the text holds. Raises ValueError."""
+    value = text.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
+        raise ValueError(f"{name} is {json.dumps(value)}" if name in text else f"no {name} in it")
+    return value
+
+
+def _identity(text: dict[str, JsonValue]) -> bytes:
+    value = text.get("identity")
+    identity = bytes.fromhex(value) if isinstance(value, str) else b""
+    if len(identity) != _IDENTITY_BYTES:
+        raise ValueError(f"its identity is not of {_IDENTITY_BYTES} bytes")
+    return identity
 
 
 def _look_for_damage(text: dict[str, JsonValue]) -> None:

@@ -61,7 +61,7 @@ def _sorted_names(names: Sequence[str]) -> _Names:
         digits, _, suffix = name.partition(".")
         if name.endswith(".tmp"):
             found.leftovers.append(name)
-        elif not digits.isdecimal():
+        elif not _is_number(digits):
             continue
         elif suffix == "qi":
             found.indexes.append(int(digits))
@@ -71,8 +71,14 @@ def _sorted_names(names: Sequence[str]) -> _Names:
             found.journals.append(int(digits))
         elif name.endswith(".qs"):
             generation = suffix[1:].partition(".")[0] if suffix != "qs" else "0"
-            found.stores.setdefault(int(digits), []).append(int(generation))
+            if _is_number(generation):
+                found.stores.setdefault(int(digits), []).append(int(generation))
     return found
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether it is one that the store gives to a file: of four bytes, in ASCII. Any other file is not its own."""
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) < 1 << 32
 
 
 class Walk:

@@ -92,6 +92,15 @@ def test_where_the_data_lies() -> None:
     assert load(None, base, [("data_dir", "/set")], "/argv").config.data_dir == "/argv"
 
 
+def test_an_empty_name_is_no_place_for_the_data(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--data-dir: data_dir: it is empty: name a directory"):
+        load(None, {}, (), "")
+    with pytest.raises(ConfigError, match="it is empty: name a directory"):
+        load(None, {}, [("data_dir", "")], None)
+    # A variable that is empty is none, as everywhere.
+    assert load(None, {"BURROWMQ_DATA_DIR": ""}, (), None).config.data_dir == "data"
+
+
 def test_launcher_variables() -> None:
     environ = {
         "RABBITMQ_NODENAME": "orders",

@@ -192,3 +192,21 @@ def test_a_kill_leaves_the_old_store_or_the_new_one(tmp_path: Path) -> None:
     assert outcomes == sorted(outcomes)
     assert outcomes.count(True) > 5
     assert outcomes.count(False) > 10
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_damaged_messages_that_are_left_behind_are_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_clean: bool
+) -> None:
+    bodies = offline_store.make_store(tmp_path, is_clean=is_clean)
+    path = next(tmp_path.rglob("0.g0.seg"))
+    data = bytearray(path.read_bytes())
+    data[500] ^= 1
+    path.write_bytes(bytes(data))
+    assert run(tmp_path, "--entries", "512") == 1
+    ended = capsys.readouterr()
+    assert "lost: " in ended.err
+    assert "written anew" in ended.out
+    left = offline_store.bodies_of(tmp_path, replace(NEW, segment_size_limit=64 * 1024))
+    assert sum(map(len, left.values())) < sum(map(len, bodies.values()))
+    assert all(set(left[name]) <= set(bodies[name]) for name in bodies)

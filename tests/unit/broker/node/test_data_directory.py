@@ -122,3 +122,22 @@ def test_a_directory_of_somebody_else_names_the_user(tmp_path, monkeypatch):
         DataDirectoryUnusable, match=rf"Permission denied.*\(user id {os.geteuid()}\)"
     ):
         DataDirectory(str(tmp_path)).lock()
+
+
+def test_who_only_reads_keeps_nodes_away_and_no_other_reader(tmp_path):
+    DataDirectory(str(tmp_path)).lock_to_read()  # a copy, where no node has been
+    assert not list(tmp_path.iterdir())
+    node = DataDirectory(str(tmp_path))
+    node.lock()
+    readers = [DataDirectory(str(tmp_path)) for _ in range(2)]
+    with pytest.raises(DataDirectoryLocked):
+        readers[0].lock_to_read()
+    node.unlock()
+    for reader in readers:
+        reader.lock_to_read()
+    with pytest.raises(DataDirectoryLocked):
+        node.lock()
+    for reader in readers:
+        reader.unlock()
+    node.lock()
+    node.unlock()

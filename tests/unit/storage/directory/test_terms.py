@@ -197,3 +197,52 @@ def test_values_of_the_terms_are_json() -> None:
     value = {"queues": [["/", "q", 1]], "none": None}
     assert load_json(dump_json(value)) == value  # type: ignore[arg-type]
     assert b" " not in dump_json(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"5", b"[]", b"null", b'"x"', b"true", b"{}", b"{", b"\xff", b"[" * 100_000]
+)
+def test_a_record_that_is_no_record_is_refused(text: bytes) -> None:
+    filesystem = made()
+    path = f"{DATA}/{STORE_FILE}"
+    replace_file(filesystem, path, text)
+    with pytest.raises(StoreRefused, match=f"^{path} cannot be read: .*; restore that file$"):
+        read_recorded(filesystem, DATA)
+
+
+_NUMBERS = ("format", "segment_ceiling", FILE_SIZE_KEY, ENTRY_COUNT_KEY)
+_NO_NUMBERS = ("x", "2", [], {}, None, True, 2.5, 1 << 32, 10**30)
+
+
+@pytest.mark.parametrize("has_check", [True, False])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in _NUMBERS for value in _NO_NUMBERS),
+        *((name, -1) for name in _NUMBERS[1:]),
+        *((name, 0) for name in _NUMBERS[2:]),
+        *(("taking_over", value) for value in ("x", 1, None, [])),
+        *(("identity", value) for value in (5, None, [], "", "00", "x" * 32, "00" * 17)),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(name: str, value: object, has_check: bool) -> None:
+    filesystem = made()
+    path = f"{DATA}/{STORE_FILE}"
+    replace_file(
+        filesystem,
+        path,
+        changed(filesystem.content(path), has_check=has_check, **{name: value}),
+    )
+    with pytest.raises(StoreRefused, match=f"^{path} cannot be read: .*; restore that file$"):
+        read_recorded(filesystem, DATA)
+
+
+def test_a_newer_format_is_named_whatever_else_it_says() -> None:
+    filesystem = made()
+    path = f"{DATA}/{STORE_FILE}"
+    newer = changed(
+        filesystem.content(path), format=FORMAT + 1, identity=None, segment_ceiling="many"
+    )
+    replace_file(filesystem, path, newer)
+    with pytest.raises(UnknownFormat, match="start the version that wrote it"):
+        read_recorded(filesystem, DATA)
