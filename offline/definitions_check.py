@@ -1,4 +1,4 @@
-"""The definitions under `burrowmq-store check`: the whole database, and that each row can be read.
+"""The definitions under `burrowmq-store check`: the whole database, its log, and that each row is as it was written.
 
 A start refuses a database that is damaged or of a newer format. SQLite writes beside a database in WAL mode even to
 read it; so it reads one without a log as a file that nobody changes, and of one with a log a copy. State owned: the
@@ -17,8 +17,10 @@ from urllib.parse import quote
 
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.report import FileReport
-from burrowmq.storage.directory.definition_store import FORMAT
+from burrowmq.storage.directory.definition_log import check_log
+from burrowmq.storage.directory.definition_table import FORMAT, has_checksums, rows_of
 from burrowmq.storage.directory.recovery import DEFINITIONS_FILE
+from burrowmq.storage.errors import StorageError
 
 # SQLite takes a shorter file for a new database, and a start does not.
 _HEADER = 100
@@ -37,11 +39,12 @@ def check_definitions(directory: StoreDirectory) -> FileReport | None:
         (report.problems if is_needed else report.notes).append("cut off")
         return report
     try:
+        check_log(filesystem, f"{path}-wal")
         with _readable(directory, path) as place, closing(_connected(place)) as connection:
             _read(connection, report)
     except sqlite3.OperationalError as error:
         report.problems.append(f"cannot be read: {error}")
-    except (sqlite3.Error, ValueError, TypeError) as error:
+    except (sqlite3.Error, ValueError, TypeError, StorageError) as error:
         report.problems.append(str(error))
     except OSError as error:
         report.problems.append(f"cannot be read: {error.strerror or error}")
@@ -76,6 +79,9 @@ def _read(connection: sqlite3.Connection, report: FileReport) -> None:
         return
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='definition'").fetchone():
         report.notes.append("nothing in it yet")
+        return
+    if has_checksums(connection):
+        report.records = len(rows_of(connection, report.path))
         return
     for (value,) in connection.execute("SELECT value FROM definition"):
         json.loads(value)

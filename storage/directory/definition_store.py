@@ -1,9 +1,9 @@
 """Durable definitions: vhosts, users, exchanges, durable queues, bindings, policies, parameters.
 
-One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key, value-as-JSON) rows: the broker owns
-the meaning of a row. State: the connection. Called by recovery, then by the disk thread only. The rows of a staged
-commit are written before it is reported, so that a reply that waits for it leaves after the row is durable: before its
-messages, or after them where it deletes a queue that has just given some away (`storage.disk.writer`).
+One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key, value-as-JSON, checksum) rows: the
+broker owns the meaning of a row. State: the connection. Called by recovery, then by the disk thread only. The rows of a
+staged commit are written before it is reported, so that a reply that waits for it leaves after the row is durable:
+before its messages, or after them where it deletes a queue that has just given some away (`storage.disk.writer`).
 SQLite does its own file work: tests put a twin behind the `DefinitionStore` protocol, and the simulated machine gives
 some of its runs a connection whose files lie on its disk.
 
@@ -14,6 +14,8 @@ to the database and is synced there, so that nothing is left to a file whose syn
 done anew. Only if that fails is it an error, and the store ends.
 A start does the same with what an earlier process left there, and is refused if that fails: what it reads may not last,
 and it acts on it (the files of a queue that is not there any more go).
+SQLite notices few flipped bits: each row has a checksum of its own, and `definition_log` looks at the write-ahead log
+before SQLite does.
 
 Invariants: `commit` is atomic; after it returned, the rows survive a power cut. A log that was emptied or removed does
 not come back with one.
@@ -21,12 +23,20 @@ not come back with one.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol, cast
+from typing import Protocol
 
+from burrowmq.storage.directory.definition_log import check_log
+from burrowmq.storage.directory.definition_table import (
+    FORMAT,
+    check_table,
+    put_row,
+    rows_of,
+    take_format,
+    transaction,
+)
 from burrowmq.storage.errors import (
     DiskFull,
     ReadFailed,
@@ -40,22 +50,10 @@ from burrowmq.storage.files.cache import NO_ROOM, parent_of, write_error
 from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
 from burrowmq.storage.types import JsonValue
 
-FORMAT = 1
-"""SQLite's `user_version` of what this release writes: the table, and what its rows say. 0 is a new file, or one of
-before the number was written."""
-
 # (kind, key, value); a value of None deletes the row.
 DefinitionChange = tuple[str, str, JsonValue]
 
 _PROBE_BYTES = 256 * 1024
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS definition (
-    kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)
-) WITHOUT ROWID
-"""
-
-
 # The primary code of an extended one.
 _PRIMARY = 0xFF
 _IN_THE_WAY = {
@@ -68,6 +66,12 @@ class _Busy(sqlite3.OperationalError):
     """Another program's transaction is in the way of an empty log."""
 
     sqlite_errorcode = sqlite3.SQLITE_BUSY
+
+
+class _Refused(sqlite3.OperationalError):
+    """The disk refuses a call of ours."""
+
+    sqlite_errorcode = sqlite3.SQLITE_IOERR
 
 
 class DefinitionStore(Protocol):
@@ -106,6 +110,7 @@ class SqliteDefinitionStore:
         self._is_closed = False
         self._is_open = True
         self.reopened = 0
+        check_log(self._filesystem, f"{path}-wal")  # SQLite cuts it, or removes it
         # It holds password hashes, so others may not read it. SQLite gives the files beside it the same mode.
         try:
             is_there = self._filesystem.exists(path)
@@ -119,11 +124,16 @@ class SqliteDefinitionStore:
             raise self._unreadable(error) from error
         try:
             self._set_up()
-            self._check_format()
+            found = self._check_format()
             self._check_pages()
-            self._connection.execute(_SCHEMA)
             self._empty_log()
-        except sqlite3.Error as error:
+            if found < FORMAT:  # written now: not behind what may not last
+                self._take_format()
+            check_table(self._connection)
+        except (
+            sqlite3.Error,
+            UnicodeError,
+        ) as error:  # a text of SQLite's may have what it found in it
             self._connection.close()
             raise self._unreadable(error) from error
         except (DiskFull, StoreRefused):
@@ -166,7 +176,7 @@ class SqliteDefinitionStore:
         self._sync(f"{self._path}-wal")
         self._filesystem.fsync_dir(parent_of(self._path))
 
-    def _check_format(self) -> None:
+    def _check_format(self) -> int:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         if found > FORMAT:
             self._connection.close()
@@ -174,9 +184,17 @@ class SqliteDefinitionStore:
                 f"{self._path} has format {found}, this release reads up to {FORMAT}: it was written by a newer one;"
                 " start that release, or put a backup of this one's time back"
             )
-        with suppress(sqlite3.OperationalError):  # a full disk: the next start writes it
-            if found < FORMAT:
-                self._connection.execute(f"PRAGMA user_version={FORMAT}")
+        return int(found)
+
+    def _take_format(self) -> None:
+        """Make it a database of this format, and make that last. Raises sqlite3.Error or DiskFull."""
+        try:
+            take_format(self._connection)
+        except sqlite3.Error as error:
+            if isinstance(error, sqlite3.OperationalError):
+                self._raise_when_full(error)
+            raise
+        self._empty_log()
 
     def _check_pages(self) -> None:
         """Look at all pages: a damaged one may hide rows, and a start removes the files of queues that have none.
@@ -202,12 +220,9 @@ class SqliteDefinitionStore:
         )
 
     def load(self) -> list[DefinitionChange]:
-        """All rows, by kind and key. Raises StoreRefused when the database is damaged."""
+        """All rows, by kind and key. Raises StoreRefused when the database or a row of it is damaged."""
         try:
-            rows = self._readable().execute(
-                "SELECT kind, key, value FROM definition ORDER BY kind, key"
-            )
-            return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
+            return list[DefinitionChange](rows_of(self._readable(), self._path))
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise self._unreadable(error) from error
 
@@ -252,7 +267,7 @@ class SqliteDefinitionStore:
         try:
             self._checkpoint()
         except OSError as error:
-            raise sqlite3.OperationalError(str(error)) from error
+            raise _Refused(error_text(error)) from error
         self._is_suspect = False
         self.reopened += 1
 
@@ -302,21 +317,12 @@ class SqliteDefinitionStore:
                 file.close()
 
     def _commit(self, changes: list[DefinitionChange]) -> None:
-        execute = self._connection.execute
-        try:
-            execute("BEGIN IMMEDIATE")
+        with transaction(self._connection) as execute:
             for kind, key, value in changes:
                 if value is None:
                     execute("DELETE FROM definition WHERE kind=? AND key=?", (kind, key))
                 else:
-                    text = json.dumps(value, separators=(",", ":"))
-                    execute("INSERT OR REPLACE INTO definition VALUES (?,?,?)", (kind, key, text))
-            execute("COMMIT")
-        except sqlite3.Error:
-            with suppress(sqlite3.Error):  # the first error says more
-                if self._connection.in_transaction:
-                    execute("ROLLBACK")
-            raise
+                    put_row(execute, kind, key, value)
 
     def copy_to(self, path: str) -> None:
         """Write a compact copy of what is committed: one file, no journal beside it."""

@@ -133,12 +133,13 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
         raise StoreRefused(f"{data_dir} is of format 1: start a node on it, which takes it over")
     parts = take_terms(filesystem, data_dir)
     definitions = (setup.definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
-    if recorded.taking_over and setup.highest_levels is not None:
-        highest = setup.highest_levels(definitions.load())
-        take_over(filesystem, data_dir, recorded, highest)
-        parts = renamed_terms(parts, highest)
     with ExitStack() as attempt:
         attempt.callback(definitions.close)
+        rows = definitions.load()  # before any queue is looked at: a damaged one refuses the start
+        if recorded.taking_over and setup.highest_levels is not None:
+            highest = setup.highest_levels(rows)
+            take_over(filesystem, data_dir, recorded, highest)
+            parts = renamed_terms(parts, highest)
         report = RecoveryReport()
         setup, damaged = _with_log(setup, recorded)
         context = _new_context(setup, recorded, definitions)
@@ -157,7 +158,6 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
         if context.log is not None:
             context.release_clean_files()
             context.log.settle()
-        rows = definitions.load()
         context.removals = Removals(rows)
         report.definitions = [row for row in rows if row[0] != REMOVAL]
         report.removals = context.removals.found

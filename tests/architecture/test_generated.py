@@ -56,6 +56,7 @@ FORMATS = {
     "queue_name": "storage/names.py",
     "index_v2": "storage/queue/v2/index.py",
     "terms": "storage/shared/references.py",
+    "definitions": "storage/directory/definition_log.py",
     "cluster_record": "cluster/record.py",
     "import_journal": "broker/imports/journal.py",
 }

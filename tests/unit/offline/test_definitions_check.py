@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from burrowmq.offline.__main__ import main
-from burrowmq.storage.directory.definition_store import FORMAT, SqliteDefinitionStore
+from burrowmq.storage.directory.definition_store import SqliteDefinitionStore
+from burrowmq.storage.directory.definition_table import FORMAT
 from tests.support import offline_store
 
 
@@ -82,7 +83,11 @@ def test_damaged_ones_are_told(
     ("statement", "said"),
     [
         (f"PRAGMA user_version={FORMAT + 1}", f"has format {FORMAT + 1}"),
-        ("UPDATE definition SET value = '{' WHERE key LIKE '%other%'", "Expecting property name"),
+        ("UPDATE definition SET value = '{' WHERE key LIKE '%other%'", "fails its checksum"),
+        (
+            "UPDATE definition SET key = '[\"/\",\"p\"]' WHERE key LIKE '%other%'",
+            "fails its checksum",
+        ),
     ],
 )
 def test_what_a_start_cannot_read_is_told(
@@ -93,6 +98,31 @@ def test_what_a_start_cannot_read_is_told(
         changed.execute(statement)
     (line,) = problems(tmp_path, capsys)
     assert said in line
+
+
+def test_rows_of_format_1_have_no_checksum(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_definitions(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "definitions.db", isolation_level=None)) as older:
+        older.execute("ALTER TABLE definition DROP COLUMN crc")
+        older.execute("PRAGMA user_version=1")
+    assert not problems(tmp_path, capsys)
+    with closing(sqlite3.connect(tmp_path / "definitions.db", isolation_level=None)) as older:
+        older.execute("UPDATE definition SET value = '{' WHERE key LIKE '%other%'")
+    (line,) = problems(tmp_path, capsys)
+    assert "Expecting property name" in line
+
+
+def test_a_log_that_is_damaged_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = with_definitions(tmp_path)
+    log = tmp_path / "definitions.db-wal"
+    data = bytearray(log.read_bytes())
+    store.close()
+    data[20] ^= 1  # its salt
+    log.write_bytes(data)
+    (line,) = problems(tmp_path, capsys)
+    assert "damaged at byte 0" in line
 
 
 def test_a_first_start_that_was_killed_left_nothing_damaged(

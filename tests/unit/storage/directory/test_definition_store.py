@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import pytest
 
-from burrowmq.storage.directory.definition_store import FORMAT, SqliteDefinitionStore
+from burrowmq.storage.directory.definition_store import SqliteDefinitionStore
+from burrowmq.storage.directory.definition_table import FORMAT
 from burrowmq.storage.errors import (
     DiskFull,
     ReadFailed,
@@ -262,10 +263,11 @@ class FailingConnection(sqlite3.Connection):
 def failing_store(
     path: Path, *failures: int, disk: SimFileSystem | None = None
 ) -> SqliteDefinitionStore:
-    FailingConnection.failures[:] = failures
-    return SqliteDefinitionStore(
+    store = SqliteDefinitionStore(
         str(path), lambda *at, **how: sqlite3.connect(*at, factory=FailingConnection, **how), disk
     )
+    FailingConnection.failures[:] = failures
+    return store
 
 
 def disk_beside(path: Path) -> SimFileSystem:
@@ -354,8 +356,8 @@ def test_a_second_attempt_that_finds_no_room_is_not_trusted_either(tmp_path: Pat
             disk.free_bytes = 0
         return sqlite3.connect(*at, factory=FailingConnection, **how)  # type: ignore[call-overload, no-any-return]
 
-    FailingConnection.failures[:] = [sqlite3.SQLITE_IOERR_FSYNC] * 2
     store = SqliteDefinitionStore(str(path), connect, disk)
+    FailingConnection.failures[:] = [sqlite3.SQLITE_IOERR_FSYNC] * 2
     with pytest.raises(DiskFull):
         store.commit([("queue", "q", 1)])
     disk.free_bytes = None
