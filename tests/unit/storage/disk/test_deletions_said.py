@@ -1,4 +1,8 @@
-"""Whatever goes behind its definition, or comes before it, is said to go. Covers: storage/disk/deletions.py"""
+"""Whatever goes behind its definition, or comes before it, is said to go.
+
+Covers: storage/disk/deletions.py
+Covers: storage/disk/writer.py
+"""
 
 from __future__ import annotations
 
