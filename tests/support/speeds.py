@@ -9,15 +9,19 @@ import os
 
 IS_INTERPRETED = os.environ.get("BURROWMQ_PURE", "") not in ("", "0")
 
-# Texts, settings, builds and the programs around the broker: no compiled module has a part in them.
+# Texts, settings, builds, pages in a browser and the programs around the broker: no compiled module has a part in them.
+# Mutants are judged interpreted, whoever runs them.
 COMPILED_RUN_ONLY = (
     "tests/architecture/",
+    "tests/browser/",
     "tests/deployment/",
     "tests/packaging/",
     "tests/unit/bench/",
     "tests/unit/config/",
     "tests/unit/differential/",
+    "tests/unit/pyspark_amqp/",
     "tests/unit/scripts/",
+    "tests/unit/support/test_mutants.py",
 )
 
 

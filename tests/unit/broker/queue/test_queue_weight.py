@@ -6,6 +6,8 @@ A part that few queues need, made for all, is seen here; so is whatever outlives
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from burrowmq.config.store import StoreConfig
 from tests.support.bench.node import NodeBench
 from tests.support.messages import message
 
+ROOT = Path(__file__).resolve().parents[4]
 QUEUES = 200
 BYTES = 6_400
 OBJECTS = 30
@@ -82,12 +85,11 @@ def bytes_of(bench: NodeBench, prefix: str) -> int:
     return sum(trace.size for trace in traces)
 
 
-def test_a_queue_with_a_message_weighs_no_more_than_this(bench: NodeBench) -> None:
-    fill(bench, "before", 20)
-    # The least of five: a table that grows, one of the node's or the interpreter's of interned strings, is charged to the
-    # fill in which it grows, and none grows in all of them.
-    least = min(bytes_of(bench, prefix) for prefix in ("queue", "more", "third", "fourth", "fifth"))
-    assert least / QUEUES <= BYTES
+def test_a_queue_with_a_message_weighs_no_more_than_this(tmp_path: Path) -> None:
+    """In a process of its own: what other tests have filled the interpreter's tables with costs nothing here."""
+    command = [sys.executable, "-m", "tests.unit.broker.queue.test_queue_weight", str(tmp_path)]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert int(told.stdout) / QUEUES <= BYTES
 
 
 def test_a_queue_with_a_message_is_no_more_objects_than_this(bench: NodeBench) -> None:
@@ -103,3 +105,15 @@ def test_nothing_is_kept_of_queues_that_were_deleted(bench: NodeBench) -> None:
     delete(bench, fill(bench, "queue", QUEUES))
     left = ours() - before
     assert left.total() < QUEUES / 10, left
+
+
+def least_bytes(data_dir: Path) -> int:
+    """The least of five fills: a table that grows is charged to one of them, and none grows in all."""
+    with NodeBench(data_dir, store=StoreConfig(commit_log="on")) as node:
+        fill(node, "before", 20)
+        prefixes = ("queue", "more", "third", "fourth", "fifth")
+        return min(bytes_of(node, prefix) for prefix in prefixes)
+
+
+if __name__ == "__main__":
+    print(least_bytes(Path(sys.argv[1])))

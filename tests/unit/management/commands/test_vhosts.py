@@ -7,6 +7,7 @@ from pika import spec
 
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.management.commands import vhosts
+from burrowmq.storage.directory import removals
 from tests.support.bench.node import NodeBench
 from tests.support.wire_client import publish_bytes
 
@@ -22,7 +23,7 @@ def test_deleting_a_vhost_closes_its_connections(bench: NodeBench) -> None:
     assert close.reply_text == "CONNECTION_FORCED - vhost '/' is deleted"
     assert node.vhosts == {}
     assert node.auth.permissions == {}
-    left = [row[:2] for row in bench.store.load()]
+    left = [row[:2] for row in bench.store.load() if row[0] != removals.KIND]
     assert left == [("parameter", '["global","internal_cluster_id"]'), ("user", '["guest"]')]
 
 
