@@ -10,7 +10,6 @@ import os
 IS_INTERPRETED = os.environ.get("BURROWMQ_PURE", "") not in ("", "0")
 
 # Texts, settings, builds, pages in a browser and the programs around the broker: no compiled module has a part in them.
-# Mutants are judged interpreted, whoever runs them.
 COMPILED_RUN_ONLY = (
     "tests/architecture/",
     "tests/browser/",
@@ -21,7 +20,6 @@ COMPILED_RUN_ONLY = (
     "tests/unit/differential/",
     "tests/unit/pyspark_amqp/",
     "tests/unit/scripts/",
-    "tests/unit/support/test_mutants.py",
 )
 
 
