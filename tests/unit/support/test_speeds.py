@@ -39,3 +39,12 @@ def test_all_others_run_at_both_speeds() -> None:
     for test in ("tests/unit/broker/test_x.py::test_y", "tests/simulation/test_machine.py::test_z"):
         assert not is_left_to_the_other(test, is_interpreted=False)
         assert not is_left_to_the_other(test, is_interpreted=True)
+
+
+def test_each_simulated_fault_runs_at_one_speed_and_half_of_them_at_each() -> None:
+    tests = [f"tests/simulation/test_io_errors.py::test_it[{at}]" for at in range(400)]
+    compiled = {one for one in tests if not is_left_to_the_other(one, is_interpreted=False)}
+    interpreted = {one for one in tests if not is_left_to_the_other(one, is_interpreted=True)}
+    assert compiled | interpreted == set(tests)
+    assert not compiled & interpreted
+    assert abs(len(compiled) - len(interpreted)) < 80

@@ -192,7 +192,7 @@ def test_half_the_messages_gone_the_store_shrinks_by_itself(node: Node, tmp_path
                 continue  # compacted away between listing and asking
         raise AssertionError("the directory does not come to rest")
 
-    for _ in range(400):
+    for _ in range(2_000):
         if size() <= 2 * 34 * 5100 + 3 * 40_000:
             break
         threading.Event().wait(0.01)
