@@ -407,12 +407,13 @@ class Engine:
 
     def discard_unclaimed(
         self, kept: Callable[[QueueNames], bool] = lambda _: False
-    ) -> list[RecoveredQueue]:
+    ) -> dict[tuple[str, str], RecoveredQueue]:
         """Delete the recovered queues that nobody opened: they have no definition. Once, at the end of a start.
 
         A queue of the same name that is opened from here on is a new one. Those to be `kept` have one that cannot be
         used: whoever declares such a queue again gets what is in it, and so does a start with the definition mended.
-        The same holds for those that have messages though nobody has deleted them, which are given.
+        The same holds for those that have messages though nobody has deleted them, which are given, by virtual host and
+        directory.
         """
         lost = self._recovered.discard(kept)
         self.collect(DropUnclaimed(0, self._recovered.places), 0)

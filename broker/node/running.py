@@ -329,11 +329,9 @@ class RunningNode:
         for vhost in self.vhosts.values():
             for queue in vhost.classic_queues():
                 queue.recover(functools.partial(self.engine.is_stored, vhost.name))
-        for found in self.engine.discard_unclaimed(
-            functools.partial(definitions.may_be_defined, unusable)
-        ):
-            names = found.names
-            self.observer.queue_undefined(names.vhost, names.name, names.directory, found.count)
+        may_be_defined = functools.partial(definitions.may_be_defined, unusable)
+        for (vhost_name, at), found in self.engine.discard_unclaimed(may_be_defined).items():
+            self.observer.queue_undefined(vhost_name, found.names.name, at, found.count)
         self.parameters.identify_cluster(self.entropy.token)
         if self.config.load_definitions is not None:
             definition_document.import_file(self, self.config.load_definitions)

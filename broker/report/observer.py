@@ -104,7 +104,10 @@ class Observer(Protocol):
         """A stored definition could not be used and was left alone."""
 
     def queue_undefined(self, vhost: str, queue: str, directory: str, messages: int) -> None:
-        """A start has found messages of a queue that nobody has deleted and no definition tells of; they are kept."""
+        """A start has found messages of a queue that nobody has deleted and no definition tells of; they are kept.
+
+        `queue` is empty where the file with its name is damaged, too.
+        """
 
     def configuration_warning(self, text: str) -> None:
         """The configuration has a key that RabbitMQ knows and that is not honoured here."""

@@ -72,9 +72,9 @@ def places_going(
 ) -> list[Place]:
     """Give where the durable files are that go behind the definitions."""
     found: list[Place] = []
-    opened = (
-        {one.queue_id: one for one in commit.commands if isinstance(one, Open)} if after else {}
-    )
+    if not after:
+        return found
+    opened = {one.queue_id: one for one in commit.commands if isinstance(one, Open)}
     for command in after:
         if isinstance(command, DeleteVhost):
             found.append((command.vhost, WHOLE))

@@ -41,22 +41,21 @@ class RecoveredQueues:
         for place in [place for place in self._found if place[0] == vhost]:
             del self._found[place]
 
-    def discard(self, kept: Callable[[QueueNames], bool] = lambda _: False) -> list[RecoveredQueue]:
+    def discard(
+        self, kept: Callable[[QueueNames], bool] = lambda _: False
+    ) -> dict[tuple[str, str], RecoveredQueue]:
         """What is left goes, but for those to be kept, and for what has messages and was not deleted: these are given.
 
-        `places` are those of all that stays.
+        By virtual host and directory, as `places` has all that stays: the name may not be known.
         """
-        lost = [
-            found
-            for place, found in self._found.items()
-            if found.count and not kept(found.names) and not self._is_removed(place)
-        ]
-        ours = {id(found) for found in lost}
-        self._found = {
-            place: found
-            for place, found in self._found.items()
-            if id(found) in ours or kept(found.names)
-        }
+        stays: dict[tuple[str, str], RecoveredQueue] = {}
+        lost: dict[tuple[str, str], RecoveredQueue] = {}
+        for place, found in self._found.items():
+            if kept(found.names):
+                stays[place] = found
+            elif found.count and not self._is_removed(place):
+                stays[place] = lost[place] = found
+        self._found = stays
         return lost
 
     def _is_removed(self, place: tuple[str, str]) -> bool:

@@ -8,21 +8,35 @@ import pytest
 from pika import spec
 
 from burrowmq.config.store import StoreConfig
+from burrowmq.management.commands import vhosts
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish
+from tests.unit.broker.node.test_running_passed_on import two_of_priorities
 
 ROW = ("queue", '["/","q"]')
 
 
-def started_without_the_row(bench: NodeBench) -> None:
+def stopped_without_the_row(bench: NodeBench) -> None:
     """Three messages, and what damage to the definitions may do."""
     client = bench.connect(1)
     client.call(1, spec.Queue.Declare(queue="q", durable=True))
     publish(client, "q", 3, size=1, is_persistent=True)
     bench.settle()
+    stop(bench)
+    del bench.store._texts[ROW]
+
+
+def stop(bench: NodeBench) -> None:
     bench.lose_clients()
     bench.loop.run_until_complete(bench.host.stop_application())
-    del bench.store._texts[ROW]
+
+
+def started_without_the_row(bench: NodeBench) -> None:
+    stopped_without_the_row(bench)
+    start(bench)
+
+
+def start(bench: NodeBench) -> None:
     bench.loop.run_until_complete(bench.host.start_application())
     bench.settle()
 
@@ -46,10 +60,46 @@ def test_declared_and_deleted_it_is_gone(tmp_path: Path) -> None:
         client.call(1, spec.Queue.Declare(queue="q", durable=True))
         client.call(1, spec.Queue.Delete(queue="q"))
         bench.settle()
-        bench.lose_clients()
-        bench.loop.run_until_complete(bench.host.stop_application())
-        bench.loop.run_until_complete(bench.host.start_application())
+        stop(bench)
+        start(bench)
         assert len(bench.observer.named("queue_undefined")) == 1, "of the first start"
         client = bench.connect(1)
         client.call(1, spec.Queue.Declare(queue="q", durable=True))
         assert not bench.node.vhosts["/"].queues["q"].ready_count
+
+
+def test_all_its_priorities_are(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+        two_of_priorities(bench)
+        stop(bench)
+        del bench.store._texts[ROW]
+        start(bench)
+        assert len(bench.observer.named("queue_undefined")) == 2, "levels"
+        client = bench.connect(1)
+        arguments = {"x-max-priority": 5}
+        client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=arguments))
+        assert bench.node.vhosts["/"].queues["q"].ready_count == 2
+
+
+def test_nobody_knows_its_name_where_that_file_is_damaged_too(tmp_path: Path) -> None:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
+        stopped_without_the_row(bench)
+        [path] = [path for path in bench.disk.paths() if path.endswith("/.queue_name")]
+        bench.disk.unlink(path)
+        [clean] = [path for path in bench.disk.paths() if path.endswith("/CLEAN")]
+        bench.disk.unlink(clean)  # which says the name, too
+        start(bench)
+        directory = path.split("/")[-2]
+        assert bench.observer.named("queue_undefined") == [("/", "", directory, 3)]
+        client = bench.connect(1)
+        client.call(1, spec.Queue.Declare(queue="q", durable=True))
+        assert bench.node.vhosts["/"].queues["q"].ready_count == 3
+
+
+def test_it_goes_with_its_virtual_host(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+        started_without_the_row(bench)
+        bench.perform(lambda: list(vhosts.delete_vhost(bench.node, "/")))
+        stop(bench)
+        start(bench)
+        assert len(bench.observer.named("queue_undefined")) == 1, "of the first start"

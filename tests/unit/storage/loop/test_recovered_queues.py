@@ -64,7 +64,7 @@ def test_messages_that_nobody_deleted_are_not_discarded() -> None:
     report.removals = frozenset({(LEVEL.vhost, LEVEL.directory)})
     report.by_directory[OTHER.vhost, OTHER.directory].count = 0
     queues = RecoveredQueues(report)
-    assert [one.names for one in queues.discard()] == [FIRST]
+    assert [one.names for one in queues.discard().values()] == [FIRST]
     assert queues.places == {(FIRST.vhost, FIRST.directory)}
     assert queues.take(FIRST) is not None
 
