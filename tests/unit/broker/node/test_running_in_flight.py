@@ -6,80 +6,26 @@ Covers: broker/node/running.py, broker/channel/methods/tx.py, storage/log/filesy
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pika import BasicProperties, spec
+from pika import spec
 
 from burrowmq.config.store import StoreConfig
-from burrowmq.storage.loop.staged_commit import StagedCommit
-from burrowmq.storage.names import QueueNames
-from tests.support.bench.client import Client
+from tests.support.bench.durable import (
+    FOR_GOOD,
+    TO_BAD,
+    connect,
+    declare,
+    live_on_disk,
+    names,
+    published,
+    refuse,
+    slow_disk,
+)
 from tests.support.bench.node import NodeBench
-from tests.support.wire_client import method_bytes, publish_bytes
-
-FOR_GOOD = 1 << 30
-PERSISTENT = BasicProperties(delivery_mode=2)
-TO_BAD = {
-    "x-dead-letter-exchange": "",
-    "x-dead-letter-routing-key": "bad",
-    "x-max-length": 0,
-}
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[NodeBench]:
-    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as found:
-        yield found
-
-
-def refuse(bench: NodeBench, name: str = "bad") -> None:
-    place = f"/{QueueNames('/', name).directory}/"
-    bench.disk.fail("pwrite", errno.EIO, times=FOR_GOOD, path_part=place)
-
-
-def names(client: Client) -> list[str]:
-    return [method.NAME for _, method in client.read()]
-
-
-def connect(bench: NodeBench) -> Client:
-    return bench.connect(1, capabilities={"basic.nack": True})
-
-
-def declare(client: Client, name: str, *, durable: bool = True, **options: Any) -> None:
-    client.call(1, spec.Queue.Declare(queue=name, durable=durable, **options))
-
-
-def published(key: str, body: bytes = b"body", **options: Any) -> bytes:
-    return publish_bytes(1, "", key, body, properties=PERSISTENT, **options)
-
-
-@contextmanager
-def slow_disk(bench: NodeBench) -> Iterator[Callable[[], None]]:
-    """A commit is under way until what this gives is called; what is staged meanwhile is the next one."""
-    backend = bench.node.engine._backend
-    assert backend is not None
-    submit, held = backend.submit, list[StagedCommit]()
-    backend.submit = held.append  # type: ignore[method-assign]
-
-    def done() -> None:
-        backend.submit = submit  # type: ignore[method-assign]
-        while held:
-            commit = held.pop(0)
-            bench.perform(lambda commit=commit: submit(commit))  # type: ignore[misc]
-        bench.perform(bench.node.engine.hand_over)
-
-    yield done
-    done()
-
-
-def live_on_disk(bench: NodeBench) -> int:
-    writer = bench.node.engine._writer
-    assert writer is not None
-    return sum(one.live for queue in writer.queues().values() for one in queue.index)
+from tests.support.wire_client import method_bytes
 
 
 @pytest.mark.parametrize("when", ["same turn", "in flight", "declared again"])

@@ -11,9 +11,9 @@ from pika import spec
 
 from burrowmq.broker.definitions.document import ImportRefused
 from burrowmq.config.store import StoreConfig
+from tests.support.bench.durable import two_of_priorities
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish
-from tests.unit.broker.node.test_running_passed_on import two_of_priorities
 
 ENOUGH = {"vhost": "/", "name": "q", "arguments": {"x-max-priority": 5}}
 

@@ -8,36 +8,30 @@ Covers: storage/loop/recovered_queues.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pika import BasicProperties, spec
+from pika import spec
 
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.vhost import queue_checks
 from burrowmq.config.store import StoreConfig
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.storage.loop.staged_commit import StagedCommit
-from tests.support.bench.node import NodeBench
-from tests.support.black_box import eventually
-from tests.support.wire_client import method_bytes, publish_bytes
-from tests.unit.broker.node.test_running_in_flight import (
+from tests.support.bench.durable import (
     TO_BAD,
     connect,
     declare,
     names,
     published,
     refuse,
+    started_again,
+    two_of_priorities,
 )
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[NodeBench]:
-    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as found:
-        yield found
+from tests.support.bench.node import NodeBench
+from tests.support.black_box import eventually
+from tests.support.wire_client import method_bytes
 
 
 @pytest.mark.parametrize("key", ["bad", "source"])
@@ -64,26 +58,6 @@ def test_what_the_disk_refused_of_a_queue_is_not_confirmed_while_its_deletion_is
     assert names(other) == ["Queue.DeleteOk"]
 
 
-@contextmanager
-def started_again(
-    bench: NodeBench,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    commit_log: str = "off",
-    **options: bool,
-) -> Iterator[NodeBench]:
-    """The node starts on what another one has left; the definition of queue q may be unusable."""
-    disk, store, row = bench.disk, bench.store, ("queue", '["/","q"]')
-    if options.pop("is_unusable", False):
-        store._texts[row] = store._texts[row].replace("auto_delete", "auto_delate")
-    monkeypatch.setattr("tests.support.bench.node.SimFileSystem", lambda strict: disk)
-    monkeypatch.setattr("tests.support.bench.node.MemoryDefinitionStore", lambda _: store)
-    config = StoreConfig(commit_log=commit_log)
-    with NodeBench(tmp_path, store=config, **options) as again:
-        again.perform(again.node.scheduler.touch)
-        yield again
-
-
 @pytest.mark.parametrize("is_unusable", [False, True])
 @pytest.mark.parametrize("more", [{}, {"x-max-priority": 3}, {"x-queue-mode": "lazy"}])
 def test_what_has_expired_in_a_queue_declared_again_goes(
@@ -106,16 +80,6 @@ def test_what_has_expired_in_a_queue_declared_again_goes(
             return queue.ready_count == 0
 
         eventually(is_empty)
-
-
-def two_of_priorities(bench: NodeBench) -> None:
-    """Queue q has a confirmed message of each end of its priorities."""
-    client = connect(bench)
-    declare(client, "q", arguments={"x-max-priority": 5})
-    client.call(1, spec.Confirm.Select())
-    urgent = BasicProperties(delivery_mode=2, priority=5)
-    client.send(published("q"), publish_bytes(1, "", "q", b"5", properties=urgent))
-    assert names(client) == ["Basic.Ack"]
 
 
 @pytest.mark.parametrize("priority", [None, 4])

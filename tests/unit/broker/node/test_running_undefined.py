@@ -9,9 +9,9 @@ from pika import spec
 
 from burrowmq.config.store import StoreConfig
 from burrowmq.management.commands import vhosts
+from tests.support.bench.durable import two_of_priorities
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish
-from tests.unit.broker.node.test_running_passed_on import two_of_priorities
 
 ROW = ("queue", '["/","q"]')
 

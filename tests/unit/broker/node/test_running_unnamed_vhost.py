@@ -11,9 +11,8 @@ import pytest
 from pika import spec
 
 from burrowmq.config.store import StoreConfig
+from tests.support.bench.durable import connect, declare, names, published, started_again
 from tests.support.bench.node import NodeBench
-from tests.unit.broker.node.test_running_in_flight import connect, declare, names, published
-from tests.unit.broker.node.test_running_passed_on import started_again
 
 
 @pytest.mark.parametrize("commit_log", ["off", "on"])

@@ -5,31 +5,15 @@ Covers: broker/queue/queue.py, broker/queue/serve/serving.py, broker/queue/serve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pika import spec
 
-from burrowmq.config.store import StoreConfig
 from tests.support.bench.client import Client
+from tests.support.bench.durable import TO_BAD, connect, declare, names, published, refuse
 from tests.support.bench.node import NodeBench
 from tests.support.wire_client import method_bytes
-from tests.unit.broker.node.test_running_in_flight import (
-    TO_BAD,
-    connect,
-    declare,
-    names,
-    published,
-    refuse,
-)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[NodeBench]:
-    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as found:
-        yield found
 
 
 def blocked(bench: NodeBench, **arguments: Any) -> Client:

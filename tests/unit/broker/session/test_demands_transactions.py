@@ -5,20 +5,14 @@ Covers: broker/channel/channel.py, broker/session/session.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pika import spec
 
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.config.store import StoreConfig
 from tests.support.bench.client import Client
-from tests.support.bench.node import NodeBench
-from tests.support.fake_ticket import FakeTicket
-from tests.support.wire_client import method_bytes, publish_bytes
-from tests.unit.broker.node.test_running_in_flight import (
+from tests.support.bench.durable import (
     PERSISTENT,
     connect,
     declare,
@@ -27,12 +21,9 @@ from tests.unit.broker.node.test_running_in_flight import (
     refuse,
     slow_disk,
 )
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[NodeBench]:
-    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as found:
-        yield found
+from tests.support.bench.node import NodeBench
+from tests.support.fake_ticket import FakeTicket
+from tests.support.wire_client import method_bytes, publish_bytes
 
 
 def acking(bench: NodeBench) -> Client:
