@@ -346,3 +346,14 @@ def test_files_have_plain_names() -> None:
     ).stdout
     odd = [path for path in listed.split("\0") if not re.fullmatch(r"[A-Za-z0-9._/@+-]*", path)]
     assert not odd, f"left behind by a test run? {odd}"
+
+
+def test_no_test_imports_another() -> None:
+    """What two modules share would run, be renamed and be deleted with the tests of one."""
+    imports = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_\w+", re.MULTILINE)
+    offences = [
+        f"{path.relative_to(ROOT)}: {found.strip()}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for found in imports.findall(path.read_text())
+    ]
+    refuse(offences, "what several tests need stands in tests/support or beside them")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_ui import Looker
+from tests.browser.looker import Looker
 from tests.support.black_box import own_broker
 from tests.support.broker_process import BrokerProcess
 from tests.support.node_client import NodeClient

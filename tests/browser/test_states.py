@@ -17,8 +17,8 @@ from urllib.parse import quote
 import pika
 import pytest
 
+from tests.browser.contrast import WEAK_TEXTS
 from tests.browser.looker import HOSTILE, Looker
-from tests.browser.test_access import WEAK_TEXTS
 from tests.crash.faulty_disk import FaultyNode
 from tests.support.node_client import NodeClient
 

@@ -11,10 +11,10 @@ import pytest
 from pika import BasicProperties
 
 from tests.crash import moving_in, moving_kinds
-from tests.integration.test_import_from import channel, drained, publish
-from tests.integration.test_migrating_page import commands
 from tests.support.black_box import eventually
+from tests.support.migrating_page import commands
 from tests.support.rabbitmq_node import is_installed
+from tests.support.two_nodes import channel, drained, publish
 
 pytestmark = [
     pytest.mark.needs_server,

@@ -14,8 +14,9 @@ from tests.support.black_box import (
     speed_name,
     wire,
 )
+from tests.support.two_nodes import two
 
-__all__ = ["broker", "channel", "connect", "exchange", "name", "own_broker", "wire"]
+__all__ = ["broker", "channel", "connect", "exchange", "name", "own_broker", "two", "wire"]
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -6,13 +6,10 @@ import contextlib
 import json
 import sqlite3
 import subprocess
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import pika
 import pytest
 from pika import BasicProperties
 
@@ -21,49 +18,9 @@ from burrowmq.broker.imports.recognise import SIZE
 from tests.crash.moving_in import http
 from tests.support.black_box import eventually
 from tests.support.broker_process import BURROWCTL, BrokerProcess
-from tests.support.rabbitmq_node import RabbitNode
+from tests.support.two_nodes import Two, asked, channel, drained, publish, wait_for
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
-PERSISTENT = BasicProperties(delivery_mode=2)
-
-
-class Two:
-    """The node there, and ours."""
-
-    def __init__(self, directory: Path) -> None:
-        self.there = BrokerProcess(directory / "there")
-        self.ours = BrokerProcess(directory / "ours")
-        self.there.start()
-        self.ours.start()
-
-    def close(self) -> None:
-        self.there.kill()
-        self.ours.kill()
-
-    def argv(self, *words: str) -> list[str]:
-        return [
-            str(BURROWCTL), "--data-dir", str(self.ours.data_dir), "import-from",
-            f"amqp://127.0.0.1:{self.there.amqp_port}",
-            "--management", f"http://guest:guest@127.0.0.1:{self.there.management_port}", *words,
-        ]  # fmt: skip
-
-    def ctl(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.argv(*words), capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
-
-    def rows(self, *words: str) -> dict[str, dict[str, Any]]:
-        """What the report says of each queue."""
-        done = self.ctl("--formatter", "json", *words)
-        assert done.returncode in (0, 75), done
-        return {each["name"]: each for each in json.loads(done.stdout.splitlines()[-1])["queues"]}
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Two]:
-    nodes = Two(tmp_path)
-    try:
-        yield nodes
-    finally:
-        nodes.close()
 
 
 def rows_of(node: BrokerProcess, kind: str) -> list[dict[str, Any]]:
@@ -71,29 +28,6 @@ def rows_of(node: BrokerProcess, kind: str) -> list[dict[str, Any]]:
     with contextlib.closing(sqlite3.connect(node.data_dir / "definitions.db")) as store:
         found = store.execute("SELECT value FROM definition WHERE kind = ?", (kind,)).fetchall()
     return [json.loads(value) for (value,) in found]
-
-
-def channel(node: BrokerProcess | RabbitNode) -> Any:
-    return pika.BlockingConnection(pika.URLParameters(node.url)).channel()
-
-
-def publish(node: BrokerProcess, queue: str, *bodies: bytes, **arguments: Any) -> None:
-    found = channel(node)
-    found.queue_declare(queue, durable=True, arguments=arguments)
-    found.tx_select()
-    for body in bodies:
-        found.basic_publish("", queue, body, PERSISTENT)
-    found.tx_commit()
-    found.connection.close()
-
-
-def drained(node: BrokerProcess | RabbitNode, queue: str) -> list[tuple[Any, Any, bytes]]:
-    found = channel(node)
-    taken = []
-    while (got := found.basic_get(queue, auto_ack=True))[0] is not None:
-        taken.append(got)
-    found.connection.close()
-    return taken
 
 
 def test_messages_come_as_they_were(two: Two) -> None:
@@ -249,24 +183,6 @@ def test_alike_messages_are_not_lost_while_somebody_publishes(two: Two) -> None:
     assert "done: messages that are alike may be here twice" in done.stdout
     assert (asked(two)["state"], asked(two)["left"]) == ("finished", 0)
     assert len(drained(two.ours, "q")) >= published
-
-
-def asked(two: Two) -> dict[str, Any]:
-    """How far it is, as the node says it."""
-    found = http(two.ours.management_port, "GET", "burrowmq/import")
-    assert isinstance(found, dict)
-    return found
-
-
-def wait_for(two: Two, is_so: Callable[[dict[str, Any]], bool]) -> None:
-    """Until the node says so."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            if is_so(asked(two)):
-                return
-        time.sleep(0.02)
-    raise AssertionError(asked(two))
 
 
 def test_it_is_slowed_stopped_and_gone_on_with(two: Two) -> None:

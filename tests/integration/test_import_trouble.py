@@ -12,12 +12,10 @@ import pytest
 from pika import BasicProperties
 
 from tests.crash.moving_in import http
-from tests.integration.test_import_from import Two, asked, channel, drained, publish, two, wait_for
-from tests.integration.test_tls import SecureNode
 from tests.support.black_box import eventually
 from tests.support.broker_process import BrokerProcess
-
-__all__ = ["two"]
+from tests.support.secure_node import SecureNode
+from tests.support.two_nodes import Two, asked, channel, drained, publish, wait_for
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
 

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.integration.test_import_from import Two, drained, publish
 from tests.support.broker_process import BURROWCTL
+from tests.support.migrating_page import commands
+from tests.support.two_nodes import Two, drained, publish
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
-PAGE = Path(__file__).parents[2] / "docs" / "migrating.md"
-
-
-def commands(program: str) -> list[str]:
-    """The lines of the page's code blocks that begin with this program."""
-    blocks = re.findall(r"```\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    lines = [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
-    assert all(line.split()[0] in ("burrowctl", "rabbitmqctl") for line in lines), lines
-    return [line for line in lines if line.startswith(program)]
 
 
 def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pika
 import pytest
 
 from burrowmq.protocol.constants import TABLE_DEPTH_MAX
-from tests.management.test_real_node import api, connect, ctl
+from tests.management.real_node import api, connect, ctl
 from tests.support.broker_process import BrokerProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_server]

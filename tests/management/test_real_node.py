@@ -4,42 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pika
 import pytest
 
+from tests.management.real_node import api, connect, ctl
 from tests.support.black_box import eventually
 from tests.support.broker_process import BrokerProcess
-from tests.support.served import request
 
-ROOT = Path(__file__).resolve().parents[2]
 PERSISTENT = pika.BasicProperties(delivery_mode=2, headers={"k": 1})
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_server]
-
-
-def ctl(node: BrokerProcess, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run burrowctl as a process of its own."""
-    command = [sys.executable, "-m", "burrowmq.cli", "--data-dir", str(node.data_dir), *argv]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
-    )
-
-
-def api(node: BrokerProcess, method: str, path: str, body: Any = None) -> Any:
-    """One request as guest."""
-    login = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
-    return request(node.management_port, method, path, body, login)
-
-
-def connect(node: BrokerProcess) -> pika.BlockingConnection:
-    return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.amqp_port))
 
 
 def test_lists_follow_real_queues(own_broker: Callable[..., BrokerProcess]) -> None:

@@ -19,7 +19,7 @@ from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v2 import index as queue_index
 from burrowmq.storage.record import ENTRY_SIZE
 from tests.support.disk_side import LARGE, SMALL, DiskSide
-from tests.unit.storage.disk.test_scrub import scrub
+from tests.support.disk_side_steps import scrub
 
 FLIPS = 100
 ENTRIES = 256

@@ -27,6 +27,7 @@ from tests.simulation.cuts import (
     kill_somewhere,
     needs_more_seeds,
 )
+from tests.simulation.failing_calls import FAULTS, let_fail
 from tests.simulation.store_world import (
     OPTIONS,
     VHOST,
@@ -37,7 +38,6 @@ from tests.simulation.store_world import (
     make_message,
     run_to_cut,
 )
-from tests.simulation.test_failing_calls import FAULTS, let_fail
 from tests.support.sim_filesystem import PowerCut
 
 ROOMY: dict[str, int] = {"log_limit": 1 << 20, "log_total_limit": 1 << 20}

@@ -22,52 +22,18 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.shared.segment import SegmentFile
 from burrowmq.storage.shared.unsynced import Unsynced
-from burrowmq.storage.types import StoreOptions
+from tests.simulation.failing_calls import FAULTS, FOR_GOOD, let_fail
 from tests.simulation.fault_script import Fault, Session, calls_of, run_with_fault
 from tests.simulation.store_world import OPTIONS, Violation, World
 
-_FOR_GOOD = 1 << 40
-_SYNCS = frozenset({"fdatasync", "fsync_dir"})
-_CHANGES = _SYNCS | {
-    "pwrite", "create", "rename", "link", "unlink", "truncate", "mkdir", "rmtree", "commit"
-}  # fmt: skip
-FAULTS = {
-    "EIO": Fault(errno.EIO, keep=3),
-    "EIO twice": Fault(errno.EIO, times=2),
-    "EIO for good": Fault(errno.EIO, times=_FOR_GOOD),
-    "a disk that takes nothing more": Fault(errno.EIO, times=_FOR_GOOD, operations=_CHANGES),
-    "EINTR": Fault(errno.EINTR),
-    "no room, and a short write": Fault(errno.ENOSPC, keep=30, operations=_CHANGES),
-    "no room for a while": Fault(errno.ENOSPC, times=4, keep=7, operations=_CHANGES),
-    "a failed sync": Fault(errno.EIO, operations=frozenset({"fdatasync"})),
-    "a failed sync of a directory": Fault(errno.EIO, operations=frozenset({"fsync_dir"})),
-    "two failed syncs": Fault(errno.EIO, times=2, operations=_SYNCS),
-    "a failed sync, then no room": Fault(errno.EIO, operations=frozenset({"fdatasync"}), full=6),
-}
 SHARE = 29  # of the calls, in `make test`
-
-
-def let_fail(source: int, name: str, step: int, options: StoreOptions = OPTIONS) -> Counter[str]:
-    """Let every `step`th call of a session fail in turn; gives how often what came of it."""
-    fault = FAULTS[name]
-    calls = calls_of(source, options, fault.operations)
-    assert calls > 60
-    if fault.operations and len(fault.operations) <= 2:
-        step = min(step, 7)
-    outcomes: Counter[str] = Counter()
-    for at in range(1 + len(name) % step, calls + 1, step):
-        try:
-            outcomes[run_with_fault(source, at, fault, strict=bool(at & 1), options=options)] += 1
-        except Violation as error:
-            raise Violation(f"version {source}, {name}, call {at}: {error}") from error
-    return outcomes
 
 
 @pytest.mark.parametrize("source", [1, 2])
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_failing_call_costs_nothing_that_was_confirmed(name: str, source: int) -> None:
     outcomes = let_fail(source, name, SHARE)
-    assert "went on" in outcomes or FAULTS[name].times == _FOR_GOOD or "directory" in name
+    assert "went on" in outcomes or FAULTS[name].times == FOR_GOOD or "directory" in name
 
 
 @pytest.mark.long

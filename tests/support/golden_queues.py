@@ -27,11 +27,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.cache import FileCache
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.queue.directory import QueueDirectory, directory_at
+from burrowmq.storage.queue.entries import FLAG_PERSISTENT, KIND_SHARED
+from burrowmq.storage.queue.found import FoundSegment
+from burrowmq.storage.queue.places import slots_of
+from burrowmq.storage.queue.walk import Finding, Unused, Walk
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
 from tests.support.sim_filesystem import SimFileSystem
@@ -323,10 +326,40 @@ CASES: list[Callable[[Path], None]] = [
 ]
 
 
+def walk_of(queue: GoldenQueue) -> tuple[Walk, list[Finding]]:
+    """A walk over its files that has ended, and what it found."""
+    names = sorted(file.name for file in queue.directory.iterdir())
+    walk = Walk(place_of(queue.directory), names)
+    return walk, list(walk.findings())
+
+
+def found_in(queue: GoldenQueue) -> dict[str, Any]:
+    """What the walk finds in a golden directory, as it is written down there."""
+    walk, findings = walk_of(queue)
+    segments = [one for one in findings if isinstance(one, FoundSegment)]
+    entries: list[list[object]] = []
+    for segment in sorted(segments, key=lambda one: one.number):
+        columns = segment.columns
+        entries += [
+            [
+                segment.number * COUNT + slot,
+                columns.flags[slot] & FLAG_PERSISTENT,
+                int(columns.kinds[slot] == KIND_SHARED),
+                columns.payload_sizes[slot],
+                columns.expiries[slot],
+            ]
+            for slot in slots_of(segment.present & ~segment.acked)
+        ]
+    return {
+        "bad": sum(segment.corrupt for segment in segments),
+        "unused": sorted(Path(one.path).name for one in findings if isinstance(one, Unused)),
+        "next_seq": walk.next_seq,
+        "entries": entries,
+    }
+
+
 def make(case: Callable[[Path], None]) -> None:
     """Make a case's directory and write down what the walk finds in it."""
-    from tests.unit.storage.queue.test_walk import found_in
-
     path = ROOT / case.__name__
     if path.exists():
         sys.exit(f"{path} is there: a golden directory is never made again")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from burrowmq.storage.files.filesystem import File
-from tests.property.storage.test_commit_log_model import (
+from tests.property.storage.commit_log_model import (
     DIRECTORIES,
     PATHS,
     PLACES,

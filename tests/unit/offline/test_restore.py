@@ -17,9 +17,9 @@ from burrowmq.storage.errors import StoreRefused, UnknownFormat
 from burrowmq.storage.files.filesystem import OsFileSystem
 from tests.simulation.store_world import SilentObserver
 from tests.support import offline_store
+from tests.support.engine_on_disk import engine_on, publish
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
-from tests.unit.storage.test_engine import engine_on, publish
 
 
 def backed_up() -> SimFileSystem:

@@ -17,7 +17,7 @@ from pyspark_amqp_store.files import Store
 from pyspark_amqp_store.messages import MessageReader, StoreLoss, Wanted, plan
 from pyspark_amqp_store.records import batches, files_of
 from tests.support.store_on_disk import OPTIONS, StoreOnDisk, message
-from tests.unit.pyspark_amqp_store.test_messages import bodies, damage, rows
+from tests.support.store_rows import bodies, damage, rows
 
 SIZES = (20, 700, 5000)
 

@@ -22,31 +22,9 @@ from pika.spec import BasicProperties
 from pyspark_amqp_store.columns import MESSAGES, columns_of, view_schema
 from pyspark_amqp_store.files import Store
 from pyspark_amqp_store.formats import BadStore
-from pyspark_amqp_store.messages import MessageReader, StoreLoss, Wanted, plan
+from pyspark_amqp_store.messages import StoreLoss, Wanted, plan
 from tests.support.store_on_disk import StoreOnDisk, message
-
-
-def rows(
-    path: Path,
-    names: list[str],
-    wanted: Wanted | None = None,
-    *,
-    part_bytes: int = 64 << 20,
-    **options: bool,
-) -> list[tuple]:
-    store = Store(str(path))
-    reader = MessageReader(store, columns_of(MESSAGES, names), wanted, **options)
-    found = []
-    for part in plan(store, wanted or Wanted(), part_bytes):
-        for batch in reader.batches(part):
-            found += [tuple(row.values()) for row in batch.to_pylist()]
-    reader.close()
-    return found
-
-
-def bodies(count: int, sizes: tuple[int, ...] = (20, 700, 5000), seed: int = 1) -> list[bytes]:
-    source = random.Random(seed)
-    return [b"%06d" % at + source.randbytes(source.choice(sizes)) for at in range(count)]
+from tests.support.store_rows import bodies, damage, rows
 
 
 def test_small_and_large_messages_of_two_queues(tmp_path: Path) -> None:
@@ -182,12 +160,6 @@ def test_filters_leave_whole_index_segments_alone(tmp_path: Path) -> None:
     wanted = Wanted(vhosts=frozenset({"/"}), queues=frozenset({"b"}), seq_from=100, seq_to=130)
     assert [part.numbers for part in plan(Store(str(tmp_path)), wanted)] == [(1, 2)]
     assert rows(tmp_path, ["queue", "seq"], wanted) == [("b", seq) for seq in range(100, 131)]
-
-
-def damage(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
 
 
 @pytest.mark.parametrize("suffix", ["qs", "seg", "qi"])

@@ -13,7 +13,7 @@ from pyspark_amqp_store.files import Store
 from pyspark_amqp_store.messages import Wanted
 from pyspark_amqp_store.records import batches, files_of
 from tests.support.store_on_disk import StoreOnDisk, message
-from tests.unit.pyspark_amqp_store.test_messages import bodies, damage
+from tests.support.store_rows import bodies, damage
 
 
 def rows(path: Path, wanted: Wanted | None = None) -> list[dict]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,50 +20,9 @@ from burrowmq.storage.shared.index import NAMES as INDEXES
 from burrowmq.storage.types import EMBEDDED_ONLY, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
 from tests.support.disk_side import writer_of
+from tests.support.engine_on_disk import LARGE, SMALL, commit, engine_on, publish, run_of, unopened
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
-
-SMALL, LARGE = 50, 5000
-
-
-def engine_on(
-    filesystem: SimFileSystem, rows: dict[tuple[str, str], object] | None = None, **options: object
-) -> Engine:
-    engine = unopened(filesystem, rows, **options)
-    engine.recover()
-    engine.start_inline()
-    return engine
-
-
-def unopened(
-    filesystem: SimFileSystem, rows: dict[tuple[str, str], object] | None = None, **options: object
-) -> Engine:
-    kept = {} if rows is None else rows
-    return Engine(
-        "/data",
-        filesystem,
-        replace(StoreOptions(), **options),
-        SilentObserver(),
-        FakeMessage,
-        lambda _: SimDefinitions(filesystem, kept),
-    )
-
-
-def run_of(
-    first: int, count: int, size: int = SMALL, *, persistent: bool = True
-) -> list[FakeMessage]:
-    return [make_message(first + at, size, persistent) for at in range(count)]
-
-
-def publish(log: QueueLog, first: int, count: int, size: int = SMALL) -> list[FakeMessage]:
-    messages = run_of(first, count, size)
-    log.append(first, list(messages), None, count * size)
-    return messages
-
-
-def commit(engine: Engine) -> None:
-    engine.require_sync()
-    engine.hand_over()
 
 
 def bodies_read(log: QueueLog) -> int:

@@ -24,11 +24,6 @@ SURE: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
-
-
 def bound(bench: ClusterBench, client: Client, name: str, **arguments: Any) -> ReplicatedQueue:
     """A quorum queue to which dead letters go."""
     queue = bench.declared(client, name, **arguments)

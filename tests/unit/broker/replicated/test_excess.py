@@ -17,11 +17,6 @@ from tests.support.wire_client import publish_bytes
 DEAD: dict[str, Any] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
-
-
 def publisher(bench: ClusterBench) -> Client:
     client = bench.connect(1)
     client.call(1, spec.Confirm.Select())

@@ -5,16 +5,9 @@ Covers: broker/replicated/front_end.py
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.cluster_bench import ClusterBench
 from tests.support.fake_jetstream import Stream
-from tests.unit.broker.replicated.test_queue import publish, publisher
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
+from tests.support.quorum_clients import publish, publisher
 
 
 def delete_unanswered(bench: ClusterBench, *, is_heard: bool) -> Stream:

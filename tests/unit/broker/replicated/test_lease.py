@@ -16,11 +16,6 @@ from tests.support.wire_client import publish_bytes
 EXPIRES = {"x-expires": 6_000}
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
-
-
 def pass_time(seconds: float, *benches: ClusterBench) -> None:
     for _ in range(int(seconds * 10)):
         for bench in benches:

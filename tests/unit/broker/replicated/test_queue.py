@@ -22,30 +22,8 @@ from burrowmq.broker.rules.policy import Policy
 from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import QUORUM, ClusterBench
+from tests.support.quorum_clients import bodies, consume, publish, publisher
 from tests.support.wire_client import publish_bytes
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
-
-
-def publisher(bench: ClusterBench) -> Client:
-    client = bench.connect(1)
-    client.call(1, spec.Confirm.Select())
-    return client
-
-
-def publish(client: Client, *bodies: bytes, key: str = "q") -> None:
-    client.send(*[publish_bytes(1, "", key, body) for body in bodies])
-
-
-def consume(bench: ClusterBench, prefetch: int = 0, **options: Any) -> Client:
-    client = bench.connect(1)
-    client.call(1, spec.Basic.Qos(prefetch_count=prefetch))
-    client.call(1, spec.Basic.Consume(queue="q", consumer_tag="c", **options))
-    bench.settle()
-    return client
 
 
 def asked(bench: ClusterBench, client: Client, *methods: Any) -> list[Any]:
@@ -53,11 +31,6 @@ def asked(bench: ClusterBench, client: Client, *methods: Any) -> list[Any]:
     found = client.call(1, *methods)
     bench.settle()
     return [method for _, method in (*found, *client.read())]
-
-
-def bodies(client: Client) -> list[tuple[int, bool]]:
-    """(delivery tag, redelivered) of what has come."""
-    return [(m.delivery_tag, m.redelivered) for _, m in client.read() if hasattr(m, "redelivered")]
 
 
 def test_a_confirm_waits_for_the_majority_and_declare_for_the_stream(bench: ClusterBench) -> None:

@@ -15,11 +15,6 @@ SINGLE: dict[str, Any] = {"x-single-active-consumer": True}
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
-
-
-@pytest.fixture
 def other(bench: ClusterBench, monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
     return ClusterBench(monkeypatch, world=bench.world)
 

@@ -5,19 +5,13 @@ Covers: broker/replicated/shelf.py
 
 from __future__ import annotations
 
-import pytest
 from pika import spec
 
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
 from tests.support.fake_jetstream import Stream
 from tests.support.front_ends_bench import say
-from tests.unit.broker.replicated.test_queue import bodies, consume, publish, publisher
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
+from tests.support.quorum_clients import bodies, consume, publish, publisher
 
 
 def renewed(bench: ClusterBench) -> tuple[Client, Stream]:

@@ -13,7 +13,7 @@ from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
 from tests.support.front_ends_bench import FrontEnds, confirming, declare_queue, say
-from tests.unit.broker.replicated.test_queue import publish
+from tests.support.quorum_clients import publish
 
 
 @pytest.fixture

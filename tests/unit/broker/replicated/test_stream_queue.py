@@ -26,11 +26,6 @@ from tests.support.wire_client import publish_bytes
 STREAM = {"x-queue-type": "stream"}
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
-    return ClusterBench(monkeypatch)
-
-
 def publisher(bench: ClusterBench) -> Client:
     client = bench.connect(1)
     client.call(1, spec.Confirm.Select())

@@ -9,20 +9,10 @@ from hypothesis import strategies as st
 from burrowmq.protocol import table
 from burrowmq.protocol.properties import Properties, rewrite
 from tests.support.amqp_frames import CODECS
+from tests.support.field_values import NAMES, VALUES
 from tests.support.messages import message
 
 EACH_CODEC = pytest.mark.parametrize("codec", CODECS, ids=lambda module: module.NAME)
-NAMES = st.sampled_from(["a", "b", "ключ", "", "x-y", "n" * 255])
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=20)
-    | st.binary(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
-    max_leaves=6,
-)
 TABLES = st.dictionaries(NAMES, VALUES, max_size=6)
 
 

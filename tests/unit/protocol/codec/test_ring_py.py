@@ -15,8 +15,8 @@ from burrowmq.protocol.codec import _hash_py, join_address
 from burrowmq.protocol.constants import PROP_CORRELATION_ID, PROP_MESSAGE_ID, PROP_TIMESTAMP
 from burrowmq.protocol.properties import Properties, rewrite
 from tests.support.amqp_frames import CODECS
+from tests.support.field_values import NAMES, VALUES
 from tests.support.messages import message
-from tests.unit.protocol.codec.test_fields_py import NAMES, VALUES
 
 EACH_CODEC = pytest.mark.parametrize("codec", CODECS, ids=lambda module: module.NAME)
 WEIGHTS = st.lists(st.integers(1, 10_000), min_size=1, max_size=12)

@@ -26,9 +26,9 @@ from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.types import BackupJob, StoreOptions
 from tests.simulation.store_world import SilentObserver, read_all
 from tests.support.disk_side import writer_of
+from tests.support.engine_on_disk import engine_on, publish
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
-from tests.unit.storage.test_engine import engine_on, publish
 
 OPTIONS = {"segment_entry_count": 64, "segment_size_limit": 64 * 1024, "rewrite_above": 8 * 1024}
 

@@ -29,10 +29,10 @@ from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
 from tests.simulation.store_world import make_message, read_all
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+from tests.support.engine_on_disk import engine_on, publish, unopened
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 from tests.support.store_record import changed
-from tests.unit.storage.test_engine import engine_on, publish, unopened
 
 COUNT = 64
 Q_TWO = QueueNames("/", "two")

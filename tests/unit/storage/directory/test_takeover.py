@@ -14,10 +14,10 @@ from burrowmq.storage.errors import StorageError, StoreRefused
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, read_all
+from tests.support.engine_on_disk import commit, publish
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 from tests.support.store_record import changed
 from tests.support.stored_message import FakeMessage
-from tests.unit.storage.test_engine import commit, publish
 
 LEVELS = {("/", "q"): 3, ("/", "p"): 1}
 # Log names of format 1 and how many messages each has; "r" has no levels.

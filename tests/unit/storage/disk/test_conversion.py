@@ -16,43 +16,17 @@ import pytest
 from burrowmq.storage.loop.staged_commit import Ack, Append, Delete, Open, SetVersion
 from burrowmq.storage.names import parse_version
 from tests.support import sim_filesystem
+from tests.support.conversions import (
+    ENDINGS,
+    FOR_GOOD,
+    convert_all,
+    settle,
+    started_again,
+    three_segments,
+)
 from tests.support.disk_side import DiskSide, messages
 from tests.support.misread import Misread
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
-
-FOR_GOOD = 1 << 30
-ENDINGS = {1: ".idx", 2: ".qi"}
-
-
-def three_segments(version: int, **options: object) -> DiskSide:
-    """A queue with 40 messages in three index segments of one version."""
-    side = DiskSide(segment_entry_count=16, convert_slice=1, journal_entries=8, **options)
-    side.open(version=version)
-    for first in range(0, 40, 8):
-        side.append(first, 8)
-    side.jobs.idle()
-    return side
-
-
-def started_again(filesystem: SimFileSystem, version: int, **options: object) -> DiskSide:
-    """The next start, which finds the queue, on such a disk."""
-    side = DiskSide(
-        filesystem,
-        has_sqlite=False,
-        **{"segment_entry_count": 16, "convert_slice": 1, "journal_entries": 8, **options},
-    )
-    side.take_up(1, "q", version)
-    return side
-
-
-def convert_all(side: DiskSide) -> int:
-    """Convert until nothing is left; gives how many slices had something."""
-    slices = 0
-    for _ in range(30):
-        if not side.jobs.is_converting:
-            return slices
-        slices += side.jobs.convert()
-    raise AssertionError("it does not come to an end")
 
 
 def numbers(side: DiskSide, version: int) -> list[int]:
@@ -232,13 +206,6 @@ def test_a_stop_while_names_wait_for_room_leaves_no_old_file(source: int) -> Non
     again = started_again(side.filesystem.cut(random.Random(1), names=False), 3 - source)
     assert again.report.clean
     assert again.read() == list(range(40))
-
-
-def settle(side: DiskSide) -> None:
-    """Let what is done every few seconds be done, too."""
-    for _ in range(3):
-        side.jobs.idle()
-        side.context.sweep()
 
 
 class Life:

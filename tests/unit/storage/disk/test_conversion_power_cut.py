@@ -11,9 +11,7 @@ import random
 import pytest
 
 from burrowmq.storage.loop.staged_commit import SetVersion
-from tests.support.disk_side import DiskSide
-from tests.support.sim_filesystem import Fate, PowerCut, SimFileSystem
-from tests.unit.storage.disk.test_conversion import (
+from tests.support.conversions import (
     ENDINGS,
     FOR_GOOD,
     convert_all,
@@ -21,6 +19,8 @@ from tests.unit.storage.disk.test_conversion import (
     started_again,
     three_segments,
 )
+from tests.support.disk_side import DiskSide
+from tests.support.sim_filesystem import Fate, PowerCut, SimFileSystem
 
 
 def without_removal(disk: SimFileSystem, source: int) -> SimFileSystem:

@@ -21,8 +21,7 @@ from burrowmq.storage.loop.staged_commit import (
 )
 from burrowmq.storage.names import QueueNames
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
-
-Q, OTHER = QueueNames("/", "q"), QueueNames("/", "other")
+from tests.support.disk_side_steps import OTHER, Q, dead_letters
 
 
 def test_a_queue_that_the_same_commit_opens_again_is_deleted_before_its_new_definition() -> None:
@@ -121,22 +120,6 @@ def test_what_a_queue_gave_away_is_durable_before_its_end_also_in_the_first_comm
     with pytest.raises(Exception, match="EIO"):
         side.jobs.apply(commit, side.no_room)
     assert side.writer.queues().keys() == {1, 2}
-
-
-def dead_letters(
-    target: int, *commands: Command, end: int = 1, first_seq: int = 3, size: int = SMALL
-) -> StagedCommit:
-    """The three messages of queue 1 become dead letters in another, and with them queue `end` is deleted."""
-    copies = messages(3, 3, size)
-    return StagedCommit(
-        90,
-        [Append(target, first_seq, list(copies), None), Ack(1, 0, 2, None), Delete(end), *commands],
-        [("queue", "q", None)],
-        touched={1, target},
-        sync=True,
-        is_moving=True,
-        moves={(Q[:2], ("/", "dead"))},
-    )
 
 
 def three_queues() -> DiskSide:

@@ -18,7 +18,7 @@ from burrowmq.storage.loop.staged_commit import (
 )
 from burrowmq.storage.names import QueueNames
 from tests.support.disk_side import DiskSide
-from tests.unit.storage.disk.test_deletions import Q, dead_letters
+from tests.support.disk_side_steps import Q, dead_letters
 
 NEW = QueueNames("/", "new")
 

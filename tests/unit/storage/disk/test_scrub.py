@@ -20,19 +20,7 @@ from burrowmq.storage.disk import acks
 from burrowmq.storage.disk.scrub import SCRUBBING, Left
 from burrowmq.storage.loop.staged_commit import Append, Delete, SetVersion
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
-from tests.unit.storage.disk.test_setting_aside import kept, spoil
-
-
-def scrub(side: DiskSide, passes: int = 1) -> None:
-    """Whole passes, and what the disk thread does about them meanwhile."""
-    now = 0.0
-    for _ in range(passes):
-        side.jobs.scrub.request()
-        side.jobs.scrub.step(now)
-        while side.jobs.scrub.status.is_running:
-            now += 1.0
-            side.jobs.scrub.step(now)
-            side.jobs.upkeep()
+from tests.support.disk_side_steps import kept, scrub, spoil
 
 
 def side_with(count: int, size: int = SMALL, version: int = 2, **options: object) -> DiskSide:

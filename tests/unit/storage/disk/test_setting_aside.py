@@ -11,6 +11,7 @@ from burrowmq.storage.errors import DiskFull, NoDescriptors, ReadFailed
 from burrowmq.storage.loop.staged_commit import Delete, Open, ReadRequest
 from burrowmq.storage.names import QueueNames
 from tests.support.disk_side import LARGE, SMALL, DiskSide
+from tests.support.disk_side_steps import kept, spoil
 
 
 def side_with(count: int, size: int = SMALL, version: int = 2) -> DiskSide:
@@ -18,19 +19,6 @@ def side_with(count: int, size: int = SMALL, version: int = 2) -> DiskSide:
     side.open(version=version)
     side.append(0, count, size)
     return side
-
-
-def spoil(side: DiskSide, ending: str, from_end: int = 2) -> None:
-    (path,) = side.paths(ending)
-    side.filesystem.damage(path, side.filesystem.file_size(path) - from_end, b"?")
-
-
-def kept(side: DiskSide) -> list[tuple[quarantine.SetAside, bytes]]:
-    found = [
-        quarantine.load(side.filesystem, "/data", name)
-        for name in quarantine.names(side.filesystem, "/data")
-    ]
-    return [each for each in found if each is not None]
 
 
 @pytest.mark.parametrize(("size", "ending"), [(SMALL, ".qs"), (LARGE, ".seg")])

@@ -4,48 +4,20 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from burrowmq.storage.queue.entries import FLAG_PERSISTENT, KIND_SHARED
 from burrowmq.storage.queue.found import FoundSegment
-from burrowmq.storage.queue.places import slots_of
-from burrowmq.storage.queue.walk import Finding, Unreadable, Unused, Walk
-from tests.support.golden_queues import COUNT, GoldenQueue, golden_queues, place_of
+from burrowmq.storage.queue.walk import Unreadable, Walk
+from tests.support.golden_queues import (
+    COUNT,
+    GoldenQueue,
+    found_in,
+    golden_queues,
+    walk_of,
+)
 from tests.support.queue_on_disk import files_in, messages, queue_on
 from tests.support.sim_filesystem import SimFileSystem
-
-
-def walk_of(queue: GoldenQueue) -> tuple[Walk, list[Finding]]:
-    names = sorted(file.name for file in queue.directory.iterdir())
-    walk = Walk(place_of(queue.directory), names)
-    return walk, list(walk.findings())
-
-
-def found_in(queue: GoldenQueue) -> dict[str, Any]:
-    """What the walk finds in a golden directory, as it is written down there."""
-    walk, findings = walk_of(queue)
-    segments = [one for one in findings if isinstance(one, FoundSegment)]
-    entries: list[list[object]] = []
-    for segment in sorted(segments, key=lambda one: one.number):
-        columns = segment.columns
-        entries += [
-            [
-                segment.number * COUNT + slot,
-                columns.flags[slot] & FLAG_PERSISTENT,
-                int(columns.kinds[slot] == KIND_SHARED),
-                columns.payload_sizes[slot],
-                columns.expiries[slot],
-            ]
-            for slot in slots_of(segment.present & ~segment.acked)
-        ]
-    return {
-        "bad": sum(segment.corrupt for segment in segments),
-        "unused": sorted(Path(one.path).name for one in findings if isinstance(one, Unused)),
-        "next_seq": walk.next_seq,
-        "entries": entries,
-    }
 
 
 @pytest.fixture(params=golden_queues(), ids=lambda queue: queue.name)
