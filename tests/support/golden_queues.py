@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.cache import FileCache
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
