@@ -24,9 +24,9 @@ COMPILED_RUN_ONLY = (
 )
 
 
-# Seeds and places at which a simulated disk fails, of which any are as good as others: half of the cases at each speed.
-# That both pack the same records is a matter of tests/property.
-SHARED_OUT = ("tests/simulation/",)
+# Seeds, and places at which a disk or a process fails, simulated or real, of which any are as good as others: half of the
+# cases at each speed. That both pack the same records is a matter of tests/property.
+SHARED_OUT = ("tests/simulation/", "tests/crash/")
 AT_BOTH = (
     "tests/simulation/test_machine.py",
 )  # it shares out its own seeds; kept plans run at both

@@ -41,8 +41,9 @@ def test_all_others_run_at_both_speeds() -> None:
         assert not is_left_to_the_other(test, is_interpreted=True)
 
 
-def test_each_simulated_fault_runs_at_one_speed_and_half_of_them_at_each() -> None:
-    tests = [f"tests/simulation/test_io_errors.py::test_it[{at}]" for at in range(400)]
+@pytest.mark.parametrize("module", ["simulation/test_io_errors.py", "crash/test_faulty_disk.py"])
+def test_each_fault_runs_at_one_speed_and_half_of_them_at_each(module: str) -> None:
+    tests = [f"tests/{module}::test_it[{at}]" for at in range(400)]
     compiled = {one for one in tests if not is_left_to_the_other(one, is_interpreted=False)}
     interpreted = {one for one in tests if not is_left_to_the_other(one, is_interpreted=True)}
     assert compiled | interpreted == set(tests)
