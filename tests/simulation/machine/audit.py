@@ -401,12 +401,16 @@ class Auditor:
         for name, numbers in contents.items():
             home = self.model.current[name]
             counts = Counter(numbers)
-            home.is_replaced = False
+            was_replaced, home.is_replaced = home.is_replaced, False
             for number, copies in home.copies.items():
                 found = counts[number]
                 for copy in sorted(copies, key=_likely):
                     if copy.state == "gone" and not self._is_damaged(copy):
                         continue
+                    if was_replaced and not found:
+                        copy.is_promised = (
+                            False  # the deletion that was cut short may have taken it
+                        )
                     if found:
                         found -= 1
                         copy.state, copy.is_certain = "in", True
