@@ -5,7 +5,8 @@ line for each file goes to the report, then the totals. A message counts as live
 the totals, and for one virtual host at a time the tally of references into its shared store.
 
 What is damage (exit status 1): a bad record between good ones or below what the index knows to be durable, a bad index
-entry, a header or a name that cannot be read, an entry without a body, definitions that a start refuses. What is not: a
+entry, a header or a name that cannot be read, an entry without a body, a file that was there at the clean stop,
+definitions that a start refuses. What is not: a
 torn end of a file that a crash left (nothing there was confirmed), a file that it left without a header or a name
 because nothing came after that, a missing seal, an entry whose message had gone already.
 """
@@ -25,6 +26,7 @@ from burrowmq.offline.queue_check import QueueCheck, check_queue
 from burrowmq.offline.report import UNNAMED, FileReport, Totals
 from burrowmq.offline.segment_check import check_segments
 from burrowmq.offline.streams import Streams
+from burrowmq.offline.terms_check import check_terms
 from burrowmq.storage.directory.context import GONE, VHOST_NAME_FILE
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
 from burrowmq.storage.names import NAME_FILE, parse_names, vhost_directory
@@ -75,6 +77,11 @@ class Check:
         if definitions is not None:
             self.totals.add(definitions)
             yield definitions
+        missing, lost = check_terms(self.directory)
+        self.totals.lost_messages += lost
+        for report in missing:
+            self.totals.add(report)
+            yield report
         if not filesystem.exists(root):
             return
         for entry in _not_deleted(filesystem.listdir(root)):

@@ -10,8 +10,10 @@ finds the same, only later; terms that do not agree with the files are not used.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
+from burrowmq.records import NamedTuple
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.directory.terms import TERMS_FILE, dump_json, load_json, write_terms
 from burrowmq.storage.errors import WriteFailed
@@ -136,11 +138,25 @@ def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
         context.vhost(queue.vhost).drop_refs(handles)
 
 
+class SegmentFiles(NamedTuple):
+    """What the terms say of a segment's files: the one with its index first."""
+
+    number: int
+    live: int
+    names: list[str]
+
+
+def files_in(parts: list[bytes]) -> Iterator[tuple[QueueNames, list[SegmentFiles]]]:
+    """Give each queue of the terms with the files that it had at the stop."""
+    for row in _read(parts).get("queues", []):
+        yield _names_in(row), list(_segments_in(row))
+
+
 def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -> bool:
     """Take the terms of a clean stop; False when a shared store or a queue's directory does not agree with them."""
-    terms = cast("dict[str, list[list[object]]]", load_json(parts[0]))
-    if "version_1" not in terms:
-        return False  # of a release that knew version 2 only: looked at as after a crash
+    terms = _read(parts)
+    if not terms:
+        return False  # looked at as after a crash
     unnamed = _look_for_files(context, terms["queues"])
     if unnamed is None:
         return False
@@ -168,6 +184,12 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
     return True
 
 
+def _read(parts: list[bytes]) -> dict[str, list[list[object]]]:
+    """Give the text of the terms; an empty one for those of a release that knew version 2 only."""
+    terms = cast("dict[str, list[list[object]]]", load_json(parts[0]))
+    return terms if "version_1" in terms else {}
+
+
 def _names_in(row: list[object]) -> QueueNames:
     """Give whose a queue's row is."""
     return QueueNames(str(row[0]), str(row[1]), cast("int", row[_LEVEL_AT]))
@@ -188,19 +210,21 @@ def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str]
             present = set()
         if NAME_FILE not in present:
             unnamed.add(directory)
-        for fields in cast("list[list[int]]", row[9]):
-            for name in _file_names(fields):
+        for segment in _segments_in(row):
+            for name in segment.names:
                 if name not in present:
                     reason = "missing since the clean stop"
-                    context.observer.record_lost(f"{directory}/{name}", fields[0], reason)
+                    context.observer.record_lost(f"{directory}/{name}", segment.number, reason)
                     is_whole = False
     return unnamed if is_whole else None
 
 
-def _file_names(fields: list[int]) -> list[str]:
-    """Give the names of the files that a segment's row speaks of."""
-    number, generation, store_end, version = fields[0], fields[1], fields[3], fields[11]
-    return file_names(version, number, generation, store_end)
+def _segments_in(row: list[object]) -> Iterator[SegmentFiles]:
+    """Give what a queue's row says of its segments' files."""
+    for fields in cast("list[list[int]]", row[9]):
+        number, generation, store_end, version = fields[0], fields[1], fields[3], fields[11]
+        live = fields[7]
+        yield SegmentFiles(number, live, file_names(version, number, generation, store_end))
 
 
 def _segment_row(segment: Segment) -> list[JsonValue]:

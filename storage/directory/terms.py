@@ -270,13 +270,19 @@ def take_terms(filesystem: FileSystem, data_dir: str) -> list[bytes] | None:
     clean = f"{data_dir}/{CLEAN_FILE}"
     if not filesystem.exists(clean):
         return None
-    mark = filesystem.read_file(clean)
+    parts = read_terms(filesystem, data_dir)
+    filesystem.unlink(clean)
+    filesystem.fsync_dir(data_dir)
+    return parts
+
+
+def read_terms(filesystem: FileSystem, data_dir: str) -> list[bytes] | None:
+    """Give the terms of the clean stop that CLEAN stands for, None where they are not whole. Raises OSError."""
+    mark = filesystem.read_file(f"{data_dir}/{CLEAN_FILE}")
     try:
         data = filesystem.read_file(f"{data_dir}/{TERMS_FILE}")
     except FileNotFoundError:
-        data = b""
-    filesystem.unlink(clean)
-    filesystem.fsync_dir(data_dir)
+        return None
     if (
         data[:4] != _MAGIC
         or data[-4:] != mark

@@ -1,7 +1,7 @@
 """`burrowmq-store check`: what it reports of whole and of damaged files, and that it writes nothing.
 
 Covers: offline/check.py, offline/queue_check.py, offline/segment_check.py,
-    offline/report.py, offline/directory.py, offline/__main__.py
+    offline/report.py, offline/directory.py, offline/terms_check.py, offline/__main__.py
 """
 
 from __future__ import annotations
@@ -232,14 +232,53 @@ def test_a_name_that_cannot_be_one_is_reported(
     assert "does not name the queue of this directory" in report
 
 
-@pytest.mark.xfail(
-    strict=True, reason="check does not read which files the terms of a clean stop name"
-)
-@pytest.mark.parametrize("pattern", ["0.qi", "vhosts"])
+MISSING = "missing since the clean stop, with "
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("what", ["file", "queue", "vhost", "vhosts"])
 def test_index_files_that_are_missing_after_a_clean_stop_are_damage(
-    tmp_path: Path, pattern: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str, version: int
 ) -> None:
-    offline_store.make_store(tmp_path, scale=10)
-    missing = next(tmp_path.rglob(pattern))
-    missing.rename(tmp_path / "elsewhere")
-    assert main(["--data-dir", str(tmp_path), "check"]) == 1
+    offline_store.make_store(tmp_path, version=version)
+    ending = {1: "idx", 2: "qi"}[version]
+    place = tmp_path
+    gone = {
+        "file": next(tmp_path.glob(f"vhosts/*/queues/*/1.{ending}")),
+        "queue": next(tmp_path.glob("vhosts/*/queues/*")),
+        "vhost": next(tmp_path.glob("vhosts/*")),
+        "vhosts": tmp_path / "vhosts",
+    }[what]
+    files = [gone] if what == "file" else list(gone.rglob(f"*.{ending}"))
+    gone.rename(tmp_path / "elsewhere")
+    code, report = check(tmp_path, capsys)
+    assert code == 1
+    for file in files:
+        assert f"{file.relative_to(place)}  0 B  DAMAGED; {MISSING}" in report
+    assert report.count(MISSING) == len(files)
+    kept = int(report.split(" queues, ")[1].split(" messages")[0])
+    assert f"{900 - kept} lost messages" in report
+
+
+def test_nobody_knows_of_a_missing_index_file_after_a_kill(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offline_store.make_store(tmp_path, is_clean=False)
+    next(tmp_path.glob("vhosts/*/queues/*/1.qi")).unlink()
+    code, report = check(tmp_path, capsys)
+    assert (code, MISSING in report) == (0, False), "a kill may come before a file is there"
+
+
+@pytest.mark.parametrize("place", [0, 10, -1])
+def test_terms_that_are_damaged_are_told_and_cost_no_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: int
+) -> None:
+    offline_store.make_store(tmp_path)
+    terms = tmp_path / "terms"
+    flip(terms, place % terms.stat().st_size)
+    code, report = check(tmp_path, capsys)
+    assert code == 1
+    assert "DAMAGED; not what the clean stop wrote: a start looks at every file instead" in report
+    assert "1 damaged files, 0 lost messages" in report
+    terms.unlink()
+    assert check(tmp_path, capsys)[0] == 1
