@@ -192,7 +192,7 @@ class IndexFilesV1:
         if not self.is_retiring and (journal.is_full or (is_due and (is_quiet or not is_open))):
             tail = segments[-1] if segments else None
             is_kept = tail is not None and not table.is_spent(tail, is_idle=is_idle)
-            flushed = self._flush(tail if is_kept else None)
+            flushed = self._flush([tail] if tail is not None and is_kept else ())
             # One whose file cannot be removed stays, and is tried again.
             has_spent = any(not (one.live or (is_kept and one is tail)) for one in table.of(self))
             return has_spent or self.is_retiring, flushed
@@ -262,10 +262,10 @@ class IndexFilesV1:
         segment.grow_to(0)  # the flush may fail later: nobody is to look for the file then
         return True
 
-    def _flush(self, spared: Segment | None = None) -> list[Segment]:
+    def _flush(self, spared: Sequence[Segment] = ()) -> list[Segment]:
         """Move what is only in the journal to the segment files and give the journal up.
 
-        Segments without live entries go, but for the `spared` one; gives the others that were written to. Raises
+        Segments without live entries go, but for those `spared`; gives the others that were written to. Raises
         WriteFailed or ReadFailed; called again it goes on.
         """
         assert not self.is_retiring
@@ -279,7 +279,7 @@ class IndexFilesV1:
             journal.write_acks(touched, is_durable)
         empty: list[Segment] = []
         for segment in touched:
-            if segment.live or segment is spared or not self._is_removed(segment):
+            if segment.live or segment in spared or not self._is_removed(segment):
                 self._files.flush(
                     segment, journal.runs.get(segment.number, []), journal.numbers, is_durable
                 )
@@ -427,8 +427,13 @@ class IndexFilesV1:
             cache.index_written(found.path, cache.get(found.path))
 
     def finish_recovery(self, changed: set[int], journals: Sequence[str]) -> None:
-        """Move what only journals say to the segment files; the journals that were found go one after the other."""
-        self._flush()
+        """Move what only journals say to the segment files; the journals that were found go one after the other.
+
+        A file stays as long as they do, also without a live entry: its acks may be nowhere else, and where a power cut
+        brings a journal back that is gone, the messages in it would be.
+        """
+        said = self._journal.runs
+        self._flush([segment for segment in self._table.of(self) if segment.number in said])
         self._journal.retire(journals)
 
     # -- written anew, backed up ----------------------------------------------------------------------------------
