@@ -93,10 +93,11 @@ def _take_groups(found: Replayed, groups: list[Group], seed: int, path: str) -> 
     expected = 1
     for group in groups:
         if group.sequence != expected:
-            if group.sequence > durable:
-                return
             missing = min(group.sequence, durable + 1) - expected
-            found.damaged.append(f"{path}: {missing} commits from {expected} on")
+            if missing > 0:
+                found.damaged.append(f"{path}: {missing} commits from {expected} on")
+            if group.sequence > durable + 1:
+                return
         if not group.is_whole:
             if group.sequence > durable:
                 return

@@ -188,3 +188,10 @@ def test_a_group_that_was_cut_off_is_no_commit_and_the_next_takes_its_place() ->
     log.append(written("d"))
     log.sync()
     assert names_of(filesystem) == ["a", "d"]
+
+
+def test_a_missing_commit_just_before_the_last_is_told() -> None:
+    _, filesystem = begun("a", "b", "c")
+    filesystem.damage(FIRST, group_at(filesystem, FIRST, 3), b"\0")
+    assert names_of(filesystem) == ["a", "c"]
+    assert replay(filesystem, "/data", IDENTITY).damaged
