@@ -28,15 +28,15 @@ web_response.SERVER_SOFTWARE = "BurrowMQ"  # type: ignore[attr-defined]
 
 
 class _NoPeerFaults(logging.Filter):
-    """Who sends what is no HTTP (too long a line, a control character in a header) is told so, and nobody else."""
+    """Who sends what is no HTTP (too long a line, a body that is not packed as it says) is told so, and nobody else."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        return not isinstance(error, http_exceptions.HttpProcessingError)
+        return not isinstance(error, http_exceptions.HttpProcessingError | web.RequestPayloadError)
 
 
 SERVER_LOGGER = logging.getLogger("management.http")
 """Where aiohttp's server writes."""
 SERVER_LOGGER.addFilter(_NoPeerFaults())
 
-__all__ = ["SERVER_LOGGER", "web"]
+__all__ = ["SERVER_LOGGER", "http_exceptions", "web"]

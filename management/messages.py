@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
 from burrowmq.broker.channel.methods.publish import all_keys, check_expiration, hide_bcc
+from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.origin import Origin
@@ -28,7 +29,7 @@ from burrowmq.management import commands
 from burrowmq.management.answers.reply import ApiError, bad_request, is_number
 from burrowmq.protocol import properties as basic
 from burrowmq.protocol.codec import join_address, split_address
-from burrowmq.protocol.errors import ResourceLocked
+from burrowmq.protocol.errors import PreconditionFailed, ResourceLocked
 from burrowmq.protocol.table import from_json
 
 GET_TIMEOUT_S = 10.0
@@ -72,6 +73,8 @@ def hand_in(
     commands.topology.check_size("routing_key", key)
     address = join_address(exchange.encode(), key.encode())
     given = _properties(properties)
+    if given.reply_to == PSEUDO_QUEUE:  # of a consumer on the same channel, which there is none of
+        raise PreconditionFailed("fast reply consumer does not exist")
     if given.expiration is not None:
         check_expiration(given.expiration)
     try:
@@ -125,8 +128,10 @@ def _properties(given: dict[str, Any]) -> Any:
             if not isinstance(value, dict):
                 raise bad_request("headers must be an object")
             values[name] = from_json(value)
+        elif not isinstance(value, str):
+            raise bad_request(["not_string", name])
         else:
-            values[name] = str(value)
+            values[name] = value
     return basic.Properties(**values)
 
 

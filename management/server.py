@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any
+from urllib.parse import unquote
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
@@ -57,6 +58,7 @@ BODY_TOO_LARGE = "Exceeded HTTP request body size limit"
 PUBLIC_PATHS = frozenset({"/api/auth", "/api/login"})
 # aiohttp's own idea of a variable part has no braces in it; names of queues may.
 VARIABLE = re.compile(r"\{(\w+)\}")
+BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 VERBS = ("HEAD", "GET", "PUT", "POST", "DELETE", "OPTIONS")
 # They change nothing, although they are a POST.
 QUESTIONS = frozenset(
@@ -192,8 +194,16 @@ async def _caller(request: web.Request) -> access.Caller:
 
 @web.middleware
 async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    if not _is_readable(request):
+        return web.Response(status=400)
     try:
         response = await handler(request)
+    except web.RequestPayloadError:
+        response = reply({"error": "bad_request", "reason": "not_json"}, 400)
+    except ConnectionError as error:
+        if request.transport is None or request.transport.is_closing():
+            raise  # who asked has gone
+        response = _answer_broker(request, error)
     except LoginRequired:
         # A browser would ask for a password in a window of its own, and keep it for every page.
         is_script = ASKED_BY_SCRIPT in request.headers
@@ -218,6 +228,20 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except Exception as error:  # noqa: BLE001 - the one place: a bug must answer, not hang the client
         response = _answer_broker(request, error)
     return response
+
+
+def _is_readable(request: web.Request) -> bool:
+    """Whether its escapes stand for UTF-8: others would become a part of a name as they are written."""
+    target = request.raw_path
+    if "%" not in target:
+        return True
+    if BROKEN_ESCAPE.search(target):
+        return False
+    try:
+        unquote(request.rel_url.raw_path, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _answer_broker(request: web.Request, error: Exception) -> web.Response:

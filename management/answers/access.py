@@ -59,6 +59,10 @@ class Caller:
         """Whether a vhost is open to the caller: monitoring sees all, others need a permission in it."""
         return self.may("monitoring") or (vhost, self.name) in node.auth.permissions
 
+    def may_change(self, node: RunningNode, vhost: str) -> bool:
+        """Whether the caller's tags count in a vhost: who only watches others' needs a permission to change there."""
+        return self.may("administrator") or (vhost, self.name) in node.auth.permissions
+
 
 def open_vhosts(caller: Caller, node: RunningNode) -> list[Vhost]:
     """Those that the caller may see, by name."""

@@ -10,6 +10,7 @@ rabbit_mgmt_util:reply_list.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ FILTER_S = 5.0
 ROWS_FINISHED_PER_TURN = 2
 
 Row = dict[str, Any]
+Tree = dict[str, Any]
 
 
 class Finish(NamedTuple):
@@ -123,7 +125,9 @@ async def _reply_page(call: Call, listed: Listed[T], finish: Finish | None) -> w
 
 async def _all(call: Call, listed: Listed[T]) -> Sequence[T]:
     things = listed.things
-    return await _first(call, listed, things, len(things)) if call.query("sort") else things
+    if not call.query("sort") and not call.flag("sort_reverse"):
+        return things
+    return await _first(call, listed, things, len(things))
 
 
 async def _finished(
@@ -166,17 +170,47 @@ def _rank_by(default: Sequence[str]) -> Callable[[str], Callable[[Row], Any]]:
     return key
 
 
+def reply_one(call: Call, row: Row) -> web.Response:
+    """One thing, projected as the query asks."""
+    return reply(_projected(call, row))
+
+
 def project(row: Row, columns: str) -> Row:
-    """Only the columns asked for; `a.b` reaches into an object. A column that is not there is left out."""
-    found: Row = {}
+    """Only the columns asked for; `a.b` reaches into an object, or into each of a list.
+
+    A column that is not there is left out.
+    """
+    return _picked(row, _tree(columns))
+
+
+@functools.lru_cache(maxsize=100)
+def _tree(columns: str) -> Tree:
+    """The columns asked for as objects inside each other; None for what is shown whole."""
+    found: Tree = {}
     for column in columns.split(","):
-        value, path = dig(row, column), column.split(".")
-        if value is _ABSENT:
+        *path, last = column.split(".")
+        at: Tree | None = found
+        for step in path:
+            if at is None:
+                break
+            at = at.setdefault(step, {})
+        if at is not None:
+            at[last] = None
+    return found
+
+
+def _picked(value: Row, wanted: Tree) -> Row:
+    found: Row = {}
+    for name in wanted:
+        inner, deeper = value.get(name, _ABSENT), wanted[name]
+        if inner is _ABSENT:
             continue
-        target = found
-        for step in path[:-1]:
-            target = target.setdefault(step, {})
-        target[path[-1]] = value
+        if deeper is None:
+            found[name] = inner
+        elif isinstance(inner, list):
+            found[name] = [_picked(each, deeper) for each in inner if isinstance(each, dict)]
+        elif isinstance(inner, dict) and (kept := _picked(inner, deeper)):
+            found[name] = kept
     return found
 
 
@@ -232,8 +266,8 @@ async def _page(call: Call, listed: Listed[T], finish: Finish | None) -> Row:
             f" page size {call.query('page_size', 'undefined')}",
         )
     filtered = await _named(call, listed)
-    pages = max(1, -(-len(filtered) // size))
-    if page > pages:
+    pages = -(-len(filtered) // size)
+    if page > max(1, pages):
         reason = f"Page out of range, page: {page} page size: {size}, len: {len(filtered)}"
         raise ApiError(400, "page_out_of_range", reason)
     items = (await _first(call, listed, filtered, page * size))[(page - 1) * size :]
@@ -261,7 +295,8 @@ async def _named(call: Call, listed: Listed[T]) -> Sequence[T]:
             found += [thing for thing in piece if wanted in name_of(thing).lower()]
         return found
     try:
-        pattern = compile_pattern(name[:PATTERN_LIMIT])
+        # As in RabbitMQ, and as without an expression: letters are the same in either case.
+        pattern = compile_pattern(f"(?i){name[:PATTERN_LIMIT]}")
     except BadPattern as error:
         raise ApiError(400, "bad_request", f"invalid regular expression: {error}") from error
     began = turn = time.monotonic()

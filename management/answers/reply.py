@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -31,6 +32,9 @@ LOGGER = logging.getLogger("management")
 ERLANG_COLUMNS = 78
 DIGITS_MAX = 20
 NOT_RUNNING = "not_running"
+TWICE_ENCODED = (
+    "invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"
+)
 
 
 class ApiError(Exception):
@@ -107,12 +111,14 @@ class Call:
         """A query parameter that is true or false."""
         return self.query(name) == "true"
 
-    def vhost(self) -> str:
-        """The vhost of the path, which must exist and be open to the caller."""
+    def vhost(self, *, is_question: bool = False) -> str:
+        """The vhost of the path, which must exist and be open to the caller; `is_question`: whatever the method is."""
         name = self.path("vhost")
         if name not in self.node.vhosts:
             raise not_found()
-        if not self.caller.may_see(self.node, name):
+        is_question |= self.request.method in ("GET", "HEAD")
+        may = self.caller.may_see if is_question else self.caller.may_change
+        if not may(self.node, name):
             raise unauthorised("User not authorised to access virtual host")
         return name
 
@@ -131,19 +137,22 @@ class Call:
         if self.path("node") != self.node.name:
             raise not_found()
 
-    async def body(self, *, is_empty_ok: bool = True) -> dict[str, Any]:
-        """The JSON object of the body; an empty body is an empty object where that is allowed."""
+    async def body(self) -> dict[str, Any]:
+        """The JSON object of the body; an empty body is an empty object."""
         raw = await self.request.read()
-        if is_empty_ok and not raw.strip():
+        if not raw.strip():
             return {}
         try:
             value = json_document.parse(raw)
+            check_numbers(value)
         except ValueError as error:
-            raise ApiError(400, "bad_request", "not_json") from error
+            raise bad_request("not_json") from error
         if value is None:
             return {}
+        if isinstance(value, str):
+            raise bad_request(TWICE_ENCODED)
         if not isinstance(value, dict):
-            raise ApiError(400, "bad_request", "not_json")
+            raise bad_request("not_json")
         return value
 
 
@@ -262,12 +271,48 @@ def created() -> web.Response:
 
 
 def dump(value: Any) -> bytes:
-    """Compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+    """Compact JSON; a float that is no number is null, since JSON has no name for it."""
+    try:
+        text = _text(value)
+    except ValueError:
+        text = _text(_with_numbers(value))
+    return text.encode("utf-8", "replace")
+
+
+_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+def _with_numbers(value: Any) -> Any:
+    """The same with None for infinities and what is no number: clients put them into arguments and headers."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _with_numbers(each) for name, each in value.items()}
+    return [_with_numbers(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _json_response(body: bytes, status: int) -> web.Response:
     return web.Response(body=body, status=status, content_type="application/json")
+
+
+def check_numbers(value: Any) -> None:
+    """Refuse what is no number in JSON but in Python's reader of it. Raises: ValueError."""
+    json.dumps(value, allow_nan=False)
+
+
+def text_of(body: dict[str, Any], name: str, default: str = "") -> str:
+    """A text of a body: what is none would be kept as Python writes it."""
+    value = body.get(name, default)
+    if not isinstance(value, str):
+        raise bad_request(["not_string", name])
+    return value
+
+
+def routing_key_of(body: dict[str, Any]) -> str:
+    """The routing key of a body, empty where it is not said; a number is taken too, as in RabbitMQ."""
+    key = body.get("routing_key", "")
+    is_number = isinstance(key, int) and not isinstance(key, bool)
+    return str(key) if is_number else text_of(body, "routing_key")
 
 
 def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
@@ -292,7 +337,7 @@ def number_of(body: dict[str, Any], name: str) -> int:
         return value
     if isinstance(value, str) and is_number(value.removeprefix("-")):
         return int(value)
-    raise bad_request(["not_int", name])
+    raise bad_request(["not_integer", value])
 
 
 def require_keys(body: dict[str, Any], *names: str) -> None:

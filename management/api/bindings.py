@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 from burrowmq.broker import inspect
+from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -22,6 +23,7 @@ from burrowmq.management.answers.reply import (
     no_content,
     not_found,
     reply,
+    routing_key_of,
     unauthorised,
 )
 
@@ -42,7 +44,7 @@ async def bindings(call: Call) -> web.StreamResponse:
 
 async def reply_bindings(call: Call, found: Sequence[inspect.Bound]) -> web.StreamResponse:
     """A list of bindings, in their order or sorted by a column."""
-    return await reply_listed(call, Listed(found, inspect.bound_row, _no_name, _key))
+    return await reply_listed(call, Listed(found, _bound_row, _no_name, _key))
 
 
 def _no_name(bound: inspect.Bound) -> str:
@@ -52,7 +54,23 @@ def _no_name(bound: inspect.Bound) -> str:
 def _key(column: str) -> Callable[[inspect.Bound], Any] | None:
     if column in ("", "vhost"):
         return None
-    return lambda bound: rank(inspect.bound_row(bound).get(column))
+    return lambda bound: rank(_bound_row(bound).get(column))
+
+
+def _bound_row(bound: inspect.Bound) -> dict[str, Any]:
+    return shown(inspect.bound_row(bound))
+
+
+def shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A binding with an address that no other has."""
+    row["properties_key"] = _properties_key(row["routing_key"], row["properties_key"])
+    return row
+
+
+def _properties_key(routing_key: str, found: str) -> str:
+    """As in RabbitMQ, a tilde of the routing key is escaped: alone it stands for the empty one."""
+    written = quote_plus(routing_key, safe="")
+    return written.replace("~", "%7E") + found[len(written) :] if routing_key else found
 
 
 def _source(call: Call) -> str:
@@ -67,7 +85,7 @@ def _between(call: Call) -> list[dict[str, Any]]:
     if destination not in (owner.queues if kind == "queue" else owner.exchanges):
         return []
     rows = inspect.bindings_to(owner, kind, destination)
-    return [row for row in rows if row["source"] == source]
+    return [shown(row) for row in rows if row["source"] == source]
 
 
 async def between(call: Call) -> web.StreamResponse:
@@ -91,10 +109,10 @@ async def add(call: Call) -> web.Response:
         raise ApiError(404, "not_found", f"no exchange '{source}' in vhost '{vhost}'")
     commands.users.require(call, vhost, "write", kind, destination)
     commands.users.require(call, vhost, "read", "exchange", source)
-    key = str(body.get("routing_key", ""))
+    key = routing_key_of(body)
     commands.users.require_topic(call, vhost, "read", source, key)
     commands.topology.bind(call.node, vhost, source, (kind, destination), key, arguments)
-    address = inspect.properties_key(key, arguments)
+    address = _properties_key(key, inspect.properties_key(key, arguments))
     location = f"{quote(destination, safe='')}/{quote(address, safe='')}"
     return web.Response(status=201, headers={"Location": location})
 
@@ -104,11 +122,21 @@ def _one(call: Call) -> dict[str, Any]:
     for row in rows:
         if row["properties_key"] == asked:
             return row
-    # The key is percent-encoded already. A client that puts it into an address as it is has it decoded on the way.
+    # The key is percent-encoded already. A client that puts it into an address as it is has it decoded on the way,
+    # another has encoded the routing key itself, and writes a space as %20.
     for row in rows:
-        if unquote_plus(row["properties_key"]) == asked:
+        if unquote_plus(row["properties_key"]) in (asked, unquote_plus(asked)) and asked != "~":
             return row
     raise not_found()
+
+
+def _binding_of(call: Call, row: dict[str, Any]) -> Binding | None:
+    """The binding that a row shows; None for what binds a queue to the default exchange."""
+    owner = call.node.vhosts[row["vhost"]]
+    for found in owner.bindings_to(row["destination_type"], row["destination"]):
+        if _bound_row((owner, found)) == row:
+            return found
+    return None
 
 
 async def binding(call: Call) -> web.Response:
@@ -119,7 +147,7 @@ async def binding(call: Call) -> web.Response:
 async def delete(call: Call) -> web.Response:
     """DELETE one binding."""
     row = _one(call)
-    found = inspect.find_binding(call.node, row)
+    found = _binding_of(call, row)
     if found is None:
         raise unauthorised("Access refused.")
     commands.users.require(call, row["vhost"], "write", row["destination_type"], row["destination"])

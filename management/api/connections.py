@@ -14,7 +14,7 @@ from burrowmq.broker.session.session import Session
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import idle
-from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.listing import reply_list, reply_one
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import (
@@ -22,7 +22,6 @@ from burrowmq.management.answers.reply import (
     Route,
     no_content,
     not_found,
-    reply,
     unauthorised,
 )
 from burrowmq.management.history.history import CHANNEL, CONNECTION
@@ -81,11 +80,16 @@ async def connections_of_user(call: Call) -> web.Response:
 
 async def close_connections_of_user(call: Call) -> web.Response:
     """Close all connections of one user."""
-    if not call.caller.may("monitoring") and call.caller.name != call.path("user"):
-        raise unauthorised("User not authorised to access object")
+    _check_may_close(call, call.path("user"))
     sessions = [s for s in call.node.sessions if inspect.user_name(s) == call.path("user")]
     commands.sessions.close_sessions(sessions, call.request.headers.get("X-Reason", REASON))
     return no_content()
+
+
+def _check_may_close(call: Call, user: str) -> None:
+    """Who may look at others' connections may not close them: that takes an administrator. Raises: ApiError 401."""
+    if not call.caller.may("administrator") and call.caller.name != user:
+        raise unauthorised("User not authorised to access object")
 
 
 def _sessions(call: Call) -> list[Session]:
@@ -102,12 +106,15 @@ def _sessions(call: Call) -> list[Session]:
 async def connection(call: Call) -> web.Response:
     """One connection by its name."""
     row = _public(inspect.connection_row(call.node, _sessions(call)[0]))
-    return reply(_connection(call, row, ranges_of(call, are_lengths_rounded_up=True)))
+    return reply_one(call, _connection(call, row, ranges_of(call, are_lengths_rounded_up=True)))
 
 
 async def close_connection(call: Call) -> web.Response:
     """Close it, with the reason of the X-Reason header."""
-    commands.sessions.close_sessions(_sessions(call), call.request.headers.get("X-Reason", REASON))
+    sessions = _sessions(call)
+    for session in sessions:
+        _check_may_close(call, inspect.user_name(session))
+    commands.sessions.close_sessions(sessions, call.request.headers.get("X-Reason", REASON))
     return no_content()
 
 
@@ -139,7 +146,7 @@ async def channel(call: Call) -> web.Response:
             shown = _channel(call, row, ranges_of(call))
             # The arrays that RabbitMQ fills with rates_mode = detailed.
             more = {"consumer_details": details, "deliveries": [], "publishes": []}
-            return reply(shown | more)
+            return reply_one(call, shown | more)
     raise not_found()
 
 

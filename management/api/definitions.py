@@ -19,13 +19,14 @@ from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words import json_document
 from burrowmq.management import commands
-from burrowmq.management.aio import web
+from burrowmq.management.aio import http_exceptions, web
 from burrowmq.management.answers import status
 from burrowmq.management.answers.reply import (
     Call,
     Route,
     array_texts,
     bad_request,
+    check_numbers,
     dump,
     no_content,
     reply_texts,
@@ -35,6 +36,8 @@ from burrowmq.management.answers.turns import pieces
 Row = dict[str, Any]
 # Read from the text of a document before other work gets its turn.
 ENTRIES_PER_TURN = 500
+# What aiohttp says of a form that is none, or whose parts are in no encoding that is known.
+NO_FORM = (ValueError, LookupError, RuntimeError, http_exceptions.HttpProcessingError)
 EXCHANGE_KEYS = ("name", "vhost", "type", "durable", "auto_delete", "internal", "arguments")
 BINDING_KEYS = ("source", "vhost", "destination", "destination_type", "routing_key", "arguments")
 
@@ -139,10 +142,18 @@ async def export(call: Call) -> web.StreamResponse:
 async def _upload(call: Call) -> bytes:
     if call.request.content_type != "multipart/form-data":
         return await call.request.read()
-    field = (await call.request.post()).get("file")
+    try:
+        field = (await call.request.post()).get("file")
+    except NO_FORM as error:
+        raise bad_request("failed_to_parse_json") from error
     if isinstance(field, web.FileField):
         return field.file.read()
     return field.encode() if isinstance(field, str) else b""
+
+
+def _entries(document: Row) -> Iterator[Any]:
+    for section in document.values():
+        yield from section if isinstance(section, list) else (section,)
 
 
 async def document_of(call: Call) -> Row:
@@ -153,6 +164,9 @@ async def document_of(call: Call) -> Row:
             if len(piece) == ENTRIES_PER_TURN:
                 # A full collection would look at all entries again and again.
                 call.host.process.machine.collector.keep()
+        if isinstance(reading.value, dict):
+            async for piece in pieces(_entries(reading.value), ENTRIES_PER_TURN):
+                check_numbers(piece)
     except ValueError as error:
         raise bad_request("failed_to_parse_json") from error
     if not isinstance(reading.value, dict):

@@ -27,6 +27,7 @@ from burrowmq.management.answers.reply import (
     unauthorised,
 )
 from burrowmq.management.answers.turns import ROWS_PER_TURN
+from burrowmq.management.api.bindings import shown
 from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json
@@ -38,7 +39,7 @@ Row = dict[str, Any]
 
 
 def _exchange(call: Call) -> tuple[Vhost, Exchange]:
-    vhost, name = call.node.vhosts[call.vhost()], call.path("exchange")
+    vhost, name = call.node.vhosts[call.vhost(is_question=True)], call.path("exchange")
     found = vhost.exchanges.get("" if name == "amq.default" else name)
     if found is None:
         raise not_found()
@@ -84,7 +85,7 @@ async def some(call: Call, rows: Iterable[Row]) -> tuple[list[Row], int]:
         if any(wanted in row[key] for key in ("source", "destination", "routing_key")):
             count += 1
             if len(found) < BINDINGS_MAX:
-                found.append(row)
+                found.append(shown(row))
     return found, count
 
 

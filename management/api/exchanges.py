@@ -15,7 +15,7 @@ from burrowmq.broker.channel.methods.topology import clean_name
 from burrowmq.broker.exchange.graph import alternate_exchange
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.listing import reply_list, reply_one
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
@@ -28,9 +28,10 @@ from burrowmq.management.answers.reply import (
     not_found,
     reply,
     require_keys,
+    routing_key_of,
     unauthorised,
 )
-from burrowmq.management.api.bindings import reply_bindings
+from burrowmq.management.api.bindings import reply_bindings, shown
 from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
 from burrowmq.protocol.table import from_json
@@ -64,7 +65,7 @@ def _row(call: Call) -> dict[str, Any]:
 async def exchange(call: Call) -> web.Response:
     """One exchange."""
     row = _public(call, _row(call), ranges_of(call))
-    return reply({**row, "incoming": [], "outgoing": []})
+    return reply_one(call, {**row, "incoming": [], "outgoing": []})
 
 
 async def declare(call: Call) -> web.Response:
@@ -85,7 +86,7 @@ async def declare(call: Call) -> web.Response:
         name,
         str(body.get("type", "direct")),
         (
-            flag_of(body, "durable", True),
+            flag_of(body, "durable", False),
             flag_of(body, "auto_delete", False),
             flag_of(body, "internal", False),
         ),
@@ -110,7 +111,7 @@ async def bindings_of(call: Call) -> web.StreamResponse:
     vhost, name, side = call.vhost(), _name(call), call.path("side")
     owner = call.node.vhosts[vhost]
     if side == "destination":
-        rows = inspect.bindings_to(owner, "exchange", name)
+        rows = map(shown, inspect.bindings_to(owner, "exchange", name))
         return await reply_list(call, rows, sort=("source", "destination"))
     return await reply_bindings(call, inspect.bound_from(owner, name))
 
@@ -118,13 +119,13 @@ async def bindings_of(call: Call) -> web.StreamResponse:
 async def publish(call: Call) -> web.Response:
     """POST one message; says whether it reached a queue."""
     vhost, name, body = call.vhost(), _name(call), await call.body()
-    require_keys(body, "properties", "routing_key", "payload", "payload_encoding")
+    require_keys(body, "routing_key", "properties", "payload", "payload_encoding")
     if name not in call.node.vhosts[vhost].exchanges:
         raise bad_request(f"404 NOT_FOUND - no exchange '{name}' in vhost '{vhost}'")
     properties = body["properties"] or {}
     if not isinstance(properties, dict):
         raise bad_request("properties must be an object")
-    key = str(body["routing_key"])
+    key = routing_key_of(body)
     try:
         commands.users.require(call, vhost, "write", "exchange", name)
         commands.users.require_topic(call, vhost, "write", name, key)
@@ -137,13 +138,16 @@ async def publish(call: Call) -> web.Response:
 
 
 def _payload(body: dict[str, Any]) -> bytes:
-    text = str(body["payload"])
+    text = body["payload"]
+    if not isinstance(text, str):
+        raise bad_request("payload_not_string")
     if body["payload_encoding"] == "string":
         return text.encode("utf-8")
     if body["payload_encoding"] != "base64":
         raise bad_request(["unsupported_encoding", body["payload_encoding"]])
     try:
-        return base64.b64decode(text, validate=True)
+        # RabbitMQ passes white space over in base64.
+        return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
         raise bad_request(["not_base64", text]) from error
 

@@ -13,10 +13,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.management import messages
+from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers import quorum, status
-from burrowmq.management.answers.reply import Call, Route, bad_request, is_number, reply, running_of
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    bad_request,
+    is_number,
+    reply,
+    running_of,
+    unauthorised,
+)
+from burrowmq.protocol.errors import AccessRefused
 
 STORE_FAILED = "the store has failed"
 MINIMUM_QUORUM = (
@@ -92,13 +101,12 @@ async def port_listener(call: Call) -> web.Response:
 
 async def protocol_listener(call: Call) -> web.Response:
     """Whether a protocol is served."""
-    wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(
-        call.path("protocol"), call.path("protocol")
-    )
+    asked = call.path("protocol").lower()
+    wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(asked, asked)
     protocols = sorted({row["protocol"] for row in status.listeners(call.node)})
     if wanted in protocols:
-        return _ok(protocol=call.path("protocol"))
-    return _failed(reason="No active listener", missing=call.path("protocol"), protocols=protocols)
+        return _ok(protocol=asked)
+    return _failed(reason="No active listener", missing=asked, protocols=protocols)
 
 
 async def certificates(call: Call) -> web.Response:
@@ -147,8 +155,16 @@ async def node_health(call: Call) -> web.Response:
 
 
 async def aliveness(call: Call) -> web.Response:
-    """Declare, publish and get in one vhost."""
-    await messages.probe(call.node, call.vhost())
+    """Declare, publish and get in one vhost, by the caller's own rights."""
+    vhost, name = call.vhost(), messages.PROBE
+    try:
+        commands.users.require(call, vhost, "configure", "queue", name)
+        commands.users.require(call, vhost, "write", "exchange", "")
+        commands.users.require(call, vhost, "read", "queue", name)
+    except AccessRefused as refusal:
+        # RabbitMQ does it over a channel and tells what closed it.
+        raise unauthorised(f"ACCESS_REFUSED - {refusal}") from refusal
+    await messages.probe(call.node, vhost)
     return _ok()
 
 

@@ -29,7 +29,7 @@ async def vhost_limits(call: Call) -> web.Response:
 
 
 async def _value(call: Call) -> Any:
-    body = await call.body(is_empty_ok=False)
+    body = await call.body()
     require_keys(body, "value")
     return body["value"]
 

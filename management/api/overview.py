@@ -21,7 +21,14 @@ from burrowmq.management.answers import access, status, sums
 from burrowmq.management.answers.listing import project, reply_list
 from burrowmq.management.answers.ranges import NO_RANGES, Past, Ranges, ranges_of
 from burrowmq.management.answers.rates import NODE_KEY, vhost_key
-from burrowmq.management.answers.reply import Call, Route, no_content, reply, require_keys
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    no_content,
+    reply,
+    require_keys,
+    text_of,
+)
 from burrowmq.management.history import history as kinds
 from burrowmq.management.history import retention
 from burrowmq.management.sampling import CHURN_COUNTERS, MESSAGE_COUNTERS
@@ -284,7 +291,7 @@ async def put_cluster_name(call: Call) -> web.Response:
     """PUT {"name": ...}: kept, and told to clients that connect from now on."""
     body = await call.body()
     require_keys(body, "name")
-    commands.node.set_cluster_name(call.node, str(body["name"]))
+    commands.node.set_cluster_name(call.node, text_of(body, "name"))
     return no_content()
 
 

@@ -224,7 +224,7 @@ async def _holders(call: Call, vhost: Vhost, queue: QueuePort) -> list[Row]:
 
 async def policy_preview(call: Call) -> web.Response:
     """What a policy would do if it were saved as the body says; nothing is changed."""
-    vhost, body = call.node.vhosts[call.vhost()], await call.body()
+    vhost, body = call.node.vhosts[call.vhost(is_question=True)], await call.body()
     definition = body.get("definition")
     policy = Policy(
         name=str(body.get("name", "")),

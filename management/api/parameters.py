@@ -45,7 +45,7 @@ async def parameter(call: Call) -> web.Response:
 
 async def put(call: Call) -> web.Response:
     """PUT {"value": ...}."""
-    vhost, body = call.target_vhost(), await call.body(is_empty_ok=False)
+    vhost, body = call.target_vhost(), await call.body()
     require_keys(body, "value")
     component, name = call.path("component"), call.path("name")
     try:
@@ -86,7 +86,7 @@ async def global_parameter(call: Call) -> web.Response:
 
 async def put_global(call: Call) -> web.Response:
     """PUT {"value": ...}."""
-    body = await call.body(is_empty_ok=False)
+    body = await call.body()
     require_keys(body, "value")
     is_new = commands.parameters.put_global_parameter(call.node, call.path("name"), body["value"])
     return created() if is_new else no_content()

@@ -15,7 +15,7 @@ from burrowmq.broker import inspect
 from burrowmq.broker.rules.parameter_rules import ValidationFailed
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.listing import reply_list, reply_one
 from burrowmq.management.answers.reply import (
     ApiError,
     Call,
@@ -25,7 +25,6 @@ from burrowmq.management.answers.reply import (
     escaped,
     no_content,
     not_found,
-    reply,
     require_keys,
 )
 
@@ -47,7 +46,7 @@ def _row(call: Call, *, is_operator: bool) -> dict[str, Any]:
 
 async def _one(call: Call, *, is_operator: bool) -> web.Response:
     """One policy."""
-    return reply(_row(call, is_operator=is_operator))
+    return reply_one(call, _row(call, is_operator=is_operator))
 
 
 def _check_may_change(call: Call, *, is_operator: bool) -> None:
@@ -61,7 +60,7 @@ def _check_may_change(call: Call, *, is_operator: bool) -> None:
 async def _put(call: Call, *, is_operator: bool) -> web.Response:
     """PUT pattern and definition, apply-to and priority if need be."""
     _check_may_change(call, is_operator=is_operator)
-    vhost, name, body = call.target_vhost(), call.path("name"), await call.body(is_empty_ok=False)
+    vhost, name, body = call.target_vhost(), call.path("name"), await call.body()
     require_keys(body, "pattern", "definition")
     try:
         is_new = commands.parameters.put_policy(

@@ -53,6 +53,7 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.api.bindings import shown
 from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json
@@ -204,7 +205,7 @@ async def declare(call: Call) -> web.Response:
         call.node,
         vhost,
         name,
-        flag_of(body, "durable", True),
+        flag_of(body, "durable", False),
         flag_of(body, "auto_delete", False),
         arguments,
     )
@@ -251,7 +252,7 @@ async def get(call: Call) -> web.Response:
     vhost, name, body = call.vhost(), call.path("name"), await call.body()
     if name not in call.node.vhosts[vhost].queues:
         raise ApiError(404, "not_found", "queue_not_found")
-    require_keys(body, "count", "ackmode", "encoding")
+    require_keys(body, "ackmode", "count", "encoding")
     if body["ackmode"] not in ACK_MODES:
         raise bad_request(["unknown_ackmode", body["ackmode"]])
     if body["encoding"] not in ("auto", "base64"):
@@ -271,7 +272,7 @@ async def queue_bindings(call: Call) -> web.StreamResponse:
     """What leads to the queue."""
     vhost, name = call.vhost(), call.path("name")
     commands.topology.queue_of(call.node, vhost, name)
-    rows = inspect.bindings_to(call.node.vhosts[vhost], "queue", name)
+    rows = map(shown, inspect.bindings_to(call.node.vhosts[vhost], "queue", name))
     return await reply_list(call, rows, sort=("source",))
 
 

@@ -19,6 +19,7 @@ from burrowmq.management.answers.reply import (
     no_content,
     not_found,
     require_keys,
+    text_of,
 )
 
 
@@ -46,14 +47,14 @@ async def of_user(call: Call) -> web.Response:
 
 async def put(call: Call) -> web.Response:
     """PUT exchange, write and read; the exchange of the body counts, as in RabbitMQ."""
-    vhost, user, body = call.path("vhost"), call.path("user"), await call.body(is_empty_ok=False)
+    vhost, user, body = call.path("vhost"), call.path("user"), await call.body()
     require_keys(body, "exchange", "write", "read")
     if vhost not in call.node.vhosts or user not in call.node.auth.users:
         raise bad_request("vhost_or_user_not_found")
-    exchange = str(body["exchange"])
+    exchange = text_of(body, "exchange")
     # As in RabbitMQ, 201 is for the first permission of this user in this virtual host, whatever the exchange.
     is_new = not inspect.topic_permissions(call.node, vhost, user)
-    keys = [str(body["write"]), str(body["read"])]
+    keys = [text_of(body, "write"), text_of(body, "read")]
     commands.users.put_topic_permission(call.node, vhost, user, exchange, keys)
     return created() if is_new else no_content()
 

@@ -11,7 +11,7 @@ from burrowmq.broker import inspect
 from burrowmq.broker.rules.password_rules import WeakPassword
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.listing import reply_list, reply_one
 from burrowmq.management.answers.reply import (
     Call,
     Route,
@@ -19,8 +19,8 @@ from burrowmq.management.answers.reply import (
     created,
     no_content,
     not_found,
-    reply,
     require_keys,
+    text_of,
 )
 
 
@@ -45,7 +45,7 @@ def _user(call: Call) -> dict[str, Any]:
 
 async def user(call: Call) -> web.Response:
     """One user."""
-    return reply(_user(call))
+    return reply_one(call, _user(call))
 
 
 def _tags(value: Any) -> list[str]:
@@ -63,13 +63,13 @@ async def put(call: Call) -> web.Response:
         raise bad_request("tags_not_present")
     password, hashed = body.get("password"), body.get("password_hash")
     if password is not None and hashed is not None:
-        raise bad_request("Cannot specify both password_hash and password")
+        raise bad_request("both_password_and_password_hash_are_provided")
     try:
         is_new = commands.users.put_user(
             call.node,
             name,
-            None if password is None else str(password),
-            None if hashed is None else str(hashed),
+            None if password is None else text_of(body, "password"),
+            None if hashed is None else text_of(body, "password_hash"),
             _tags(body["tags"]),
             body.get("hashing_algorithm"),
         )
@@ -92,8 +92,10 @@ async def bulk_delete(call: Call) -> web.Response:
     """POST {"users": [...]}: one after the other, up to the first that is not there."""
     body = await call.body()
     require_keys(body, "users")
+    if not isinstance(body["users"], list):
+        raise bad_request("users must be a list")
     commands.commit.require_cluster(call.node)
-    for name in body["users"] if isinstance(body["users"], list) else []:
+    for name in body["users"]:
         if not isinstance(name, str) or name not in call.node.auth.users:
             raise bad_request(["no_such_user", name])
         commands.users.delete_user(call.node, name)
@@ -115,7 +117,7 @@ async def permission(call: Call) -> web.Response:
     found = inspect.permissions(call.node, call.vhost(), call.path("user"))
     if not found:
         raise not_found()
-    return reply(found[0])
+    return reply_one(call, found[0])
 
 
 async def put_permission(call: Call) -> web.Response:
@@ -127,7 +129,7 @@ async def put_permission(call: Call) -> web.Response:
     require_keys(body, "configure", "write", "read")
     is_new = not inspect.permissions(call.node, vhost, name)
     commands.users.put_permission(
-        call.node, vhost, name, [str(body[key]) for key in ("configure", "write", "read")]
+        call.node, vhost, name, [text_of(body, key) for key in ("configure", "write", "read")]
     )
     return created() if is_new else no_content()
 

@@ -86,7 +86,10 @@ def _is_own(request: web.Request, origin: str | None, site: str | None) -> bool:
         return False
     if origin is None:
         return True  # somebody's own doing, no page's
-    parts = urlsplit(origin)
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
     if parts.scheme not in _DEFAULT_PORTS or (request.secure and parts.scheme == "http"):
         return False
     asked, default = request.host.lower(), _DEFAULT_PORTS[parts.scheme]

@@ -177,6 +177,12 @@ def test_copies_go_by_cc_and_bcc(bench: NodeBench) -> None:
         publish(bench, "", "lazy", {"headers": {"CC": "cc"}})
 
 
+def test_nobody_waits_for_a_direct_reply(bench: NodeBench) -> None:
+    with pytest.raises(PreconditionFailed, match="fast reply consumer does not exist"):
+        publish(bench, "", "lazy", {"reply_to": "amq.rabbitmq.reply-to"})
+    assert publish(bench, "", "lazy", {"reply_to": "amq.rabbitmq.reply-to.x"})
+
+
 def test_an_exchange_refuses_as_over_amqp(bench: NodeBench) -> None:
     bench.perform(
         lambda: topology.declare_exchange(bench.node, "/", "in", "direct", (True, False, True), {})
@@ -197,6 +203,9 @@ def test_an_exchange_refuses_as_over_amqp(bench: NodeBench) -> None:
         ({"timestamp": True}, ["not_int", "timestamp"]),
         ({"delivery_mode": 1.5}, ["not_int", "delivery_mode"]),
         ({"headers": []}, "headers must be an object"),
+        ({"content_type": None}, ["not_string", "content_type"]),
+        ({"message_id": {}}, ["not_string", "message_id"]),
+        ({"expiration": 1000}, ["not_string", "expiration"]),
     ],
 )
 def test_properties_that_are_refused(

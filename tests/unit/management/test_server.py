@@ -105,7 +105,7 @@ def test_a_bug_is_a_500_without_details(served: Served) -> None:
 
 def test_writes_wait_for_the_store(served: Served) -> None:
     before = served.node.scheduler.committed_epoch
-    served.api("PUT", "/api/queues/%2F/q", {})
+    served.api("PUT", "/api/queues/%2F/q", {"durable": True})
     assert served.node.scheduler.committed_epoch > before
     assert ("queue", '["/","q"]') in [row[:2] for row in served.bench.store.load()]
 

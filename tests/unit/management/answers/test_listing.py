@@ -53,6 +53,42 @@ def test_bad_pages(served: Served, query: str, error: str) -> None:
 def test_name_filter(served: Served) -> None:
     assert served.get("/api/queues?page=1&name=LAZ")["filtered_count"] == 1
     assert served.get("/api/queues?page=1&name=^o&use_regex=true")["items"][0]["name"] == "orders"
+    assert served.get("/api/queues?page=1&name=^LA&use_regex=true")["filtered_count"] == 1
+
+
+def test_a_page_of_nothing_is_the_first_of_none(served: Served) -> None:
+    page = served.get("/api/queues?page=1&name=nosuch")
+    assert (page["page"], page["page_count"], page["items"]) == (1, 0, [])
+    assert served.api("GET", "/api/queues?page=2&name=nosuch").status == 400
+
+
+def test_a_list_in_its_own_order_may_be_turned_round(served: Served) -> None:
+    for path in ("queues", "exchanges", "queues?page=1"):
+        separator = "&" if "?" in path else "?"
+        found = served.get(f"/api/{path}{separator}columns=name&sort_reverse=true")
+        rows = found["items"] if "page" in path else found
+        names = [row["name"] for row in rows]
+        assert names == sorted(names, reverse=True)
+        assert len(names) > 1
+
+
+def test_columns_reach_into_lists() -> None:
+    row = {"a": [{"b": 1, "c": 2}, {"c": 3}], "d": {"e": [1]}}
+    assert project(row, "a.b,a.c,d.e.f") == {"a": [{"b": 1, "c": 2}, {"c": 3}], "d": {"e": []}}
+    assert project(row, "a.b") == {"a": [{"b": 1}, {}]}
+    for columns in ("d.e,d", "d,d.e"):
+        assert project(row, columns) == {"d": {"e": [1]}}
+    assert row == {"a": [{"b": 1, "c": 2}, {"c": 3}], "d": {"e": [1]}}
+
+
+def test_columns_of_one_thing(served: Served) -> None:
+    for path, name in (("users/guest", "guest"), ("permissions/%2F/guest", "guest")):
+        column = "user" if "permissions" in path else "name"
+        assert served.get(f"/api/{path}?columns={column}") == {column: name}
+    assert served.get("/api/exchanges/%2F/amq.topic?columns=name,type") == {
+        "name": "amq.topic",
+        "type": "topic",
+    }
 
 
 class Numbers:

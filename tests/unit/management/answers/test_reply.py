@@ -216,9 +216,27 @@ def test_a_body_is_an_object_or_nothing(served: Served, body: str, status: int) 
     answer = served.api("POST", "/api/burrowmq/delete-queue", body)  # of no name: 404
     assert answer.status == status
     if status == 400:
-        assert answer.body == {"error": "bad_request", "reason": "not_json"}
+        told = reply.TWICE_ENCODED if body.startswith('"') else "not_json"
+        assert answer.body == {"error": "bad_request", "reason": told}
 
 
-def test_a_body_that_must_not_be_empty(served: Served) -> None:
+def test_an_empty_body_has_none_of_the_keys(served: Served) -> None:
     answer = served.api("PUT", "/api/vhost-limits/%2F/max-queues", "")
+    assert (answer.status, answer.body["reason"]) == (400, "[{key_missing,value}]")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_what_is_no_number_in_json_is_refused(served: Served, value: str) -> None:
+    """Python's reader takes it: an answer with it could be read by nobody else."""
+    answer = served.api("PUT", "/api/queues/%2F/n", f'{{"arguments": {{"a": [{value}]}}}}')
     assert (answer.status, answer.body["reason"]) == (400, "not_json")
+
+
+def test_a_float_of_a_client_that_is_no_number_is_null(served: Served) -> None:
+    """Over AMQP there are such floats: in arguments, headers, what a client says of itself."""
+    arguments = {"a": float("nan"), "b": [float("inf")], "c": {"d": 1.5}}
+    served.bench.queue("odd", arguments=arguments)
+    body = json.dumps(served.get("/api/queues/%2F/odd")["arguments"])
+    assert body == '{"a": null, "b": [null], "c": {"d": 1.5}}'
+    json.dumps(served.get("/api/queues?columns=arguments"), allow_nan=False)
+    json.dumps(served.get("/api/definitions"), allow_nan=False)

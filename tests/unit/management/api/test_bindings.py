@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.served import Served
 
 PAIR = "/api/bindings/%2F/e/amq.topic/q/orders"
@@ -84,3 +86,33 @@ def test_keys_of_a_topic_exchange_are_bound_and_unbound_by_those_who_may_read_th
     keys = [row["routing_key"] for row in served.get(PAIR)]
     assert "secret" in keys
     assert "#" not in keys
+
+
+def test_a_tilde_is_not_the_empty_key(served: Served) -> None:
+    """As in RabbitMQ it is escaped; alone it addresses what is bound without a key."""
+    for key in ("", "~", "a~b"):
+        served.api("POST", PAIR, {"routing_key": key})
+    assert served.api("POST", PAIR, {"routing_key": "~"}).headers["location"] == "orders/%257E"
+    keys = {row["routing_key"]: row["properties_key"] for row in served.get(PAIR)}
+    assert [keys[key] for key in ("", "~", "a~b")] == ["~", "%7E", "a%7Eb"]
+    for path in ("/api/bindings/%2F", "/api/queues/%2F/orders/bindings"):
+        assert {"%7E", "a%7Eb"} <= {row["properties_key"] for row in served.get(path)}
+    assert served.api("DELETE", f"{PAIR}/~").status == 204
+    assert served.api("DELETE", f"{PAIR}/~").status == 404
+    assert "~" in {row["routing_key"] for row in served.get(PAIR)}
+    assert served.api("DELETE", f"{PAIR}/%257E").status == 204
+    assert served.get(f"{PAIR}/a~b")["routing_key"] == "a~b"
+    assert served.api("DELETE", f"{PAIR}/a%257Eb").status == 204
+
+
+def test_a_space_may_be_written_as_one(served: Served) -> None:
+    served.api("POST", PAIR, {"routing_key": "a b+c"})
+    for key in ("a%2520b%252Bc", "a%2Bb%252Bc", "a%20b%2Bc"):
+        assert served.get(f"{PAIR}/{key}")["routing_key"] == "a b+c"
+
+
+@pytest.mark.parametrize("key", [None, True, [], {}])
+def test_a_routing_key_is_a_text_or_a_number(served: Served, key: object) -> None:
+    answer = served.api("POST", PAIR, {"routing_key": key})
+    assert (answer.status, answer.body["reason"]) == (400, ["not_string", "routing_key"])
+    assert served.api("POST", PAIR, {"routing_key": 17}).headers["location"] == "orders/17"

@@ -54,6 +54,18 @@ def test_close_passes_the_reason_on(served: Served) -> None:
     assert {closed(other)[0] for other in others} == {320}
 
 
+def test_who_may_watch_may_not_close(served: Served) -> None:
+    """As in RabbitMQ: others' connections are closed by administrators, one's own by anybody."""
+    served.api("PUT", "/api/users/watch", {"password": "x", "tags": "monitoring"})
+    paths = [f"/api/connections/{path}" for path in (quote(NAME, safe=""), "username/guest")]
+    for path in paths:
+        assert served.api("GET", path, login="watch:x").status == 200
+        refused = served.api("DELETE", path, login="watch:x")
+        assert (refused.status, refused.body["error"]) == (401, "not_authorised")
+    assert served.api("DELETE", "/api/connections/username/watch", login="watch:x").status == 204
+    assert len(served.get("/api/connections")) == 1
+
+
 def closed(client: Client) -> tuple[int, str]:
     """What the client was told at the end."""
     ((_, close),) = client.read()

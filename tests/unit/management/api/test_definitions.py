@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from pika.spec import Queue
 
 from burrowmq.management.api.definitions import ENTRIES_PER_TURN
 from burrowmq.management.commands.parameters import ENTRIES_KEPT
 from tests.support.served import Served
+
+FORM = '--b\r\nContent-Disposition: form-data; name="file"\r\n{more}\r\n\r\n{{}}\r\n--b--\r\n'
 
 
 def test_export_has_what_the_user_made(served: Served) -> None:
@@ -90,3 +93,26 @@ def test_a_long_document_is_read_and_taken_over_in_turns_out_of_the_collectors_s
     found = served.node.vhosts["/"].queues
     assert sum(queue.settings.max_length == 3 for queue in found.values()) == count
     assert {row["name"] for row in served.get("/api/definitions")["queues"]} == set(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"x"),
+        ("multipart/form-data; boundary=b", b"--b\r\nbroken"),
+        ("multipart/form-data; boundary=b", FORM.format(more="Content-Transfer-Encoding: x").encode()),
+        ("multipart/form-data; boundary=b", FORM.format(more="Content-Type: a/b; charset=x").encode()),
+    ],
+)  # fmt: skip
+def test_a_form_that_is_none_is_refused(served: Served, kind: str, body: bytes) -> None:
+    answer = served.api("POST", "/api/definitions", body, **{"Content-Type": kind})
+    assert (answer.status, answer.body["reason"]) == (400, "failed_to_parse_json")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-1e999"])
+def test_what_is_no_number_in_json_is_refused(served: Served, value: str) -> None:
+    queue = f'{{"name":"n","vhost":"/","arguments":{{"a":[{value}]}}}}'
+    for document in (f'{{"queues":[{queue}]}}', f'{{"unknown":{value}}}'):
+        answer = served.api("POST", "/api/definitions", document)
+        assert (answer.status, answer.body["reason"]) == (400, "failed_to_parse_json")
+    assert "n" not in served.node.vhosts["/"].queues

@@ -66,7 +66,7 @@ def test_publish_is_refused_as_over_amqp(served: Served) -> None:
 def test_publish_checks_its_body(served: Served) -> None:
     path = "/api/exchanges/%2F/amq.topic/publish"
     assert served.api("POST", path, {}).body["reason"] == (
-        "[{key_missing,properties},\n {key_missing,routing_key},\n {key_missing,payload},\n"
+        "[{key_missing,routing_key},\n {key_missing,properties},\n {key_missing,payload},\n"
         " {key_missing,payload_encoding}]"
     )
     body = {"properties": {}, "routing_key": "k", "payload": "!", "payload_encoding": "base64"}
@@ -78,6 +78,10 @@ def test_publish_checks_its_body(served: Served) -> None:
     assert served.api("POST", path, {**body, "payload_encoding": "string"}).body == {
         "routed": False
     }
+    assert served.api("POST", path, {**body, "payload": "aG\nk= "}).status == 200
+    for payload in (None, 1, True, [104, 105], {}):
+        refused = served.api("POST", path, {**body, "payload": payload})
+        assert (refused.status, refused.body["reason"]) == (400, "payload_not_string")
 
 
 def test_exchanges_have_details(served: Served) -> None:

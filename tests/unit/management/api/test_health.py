@@ -10,7 +10,7 @@ CHECKS = "/api/health/checks"
 
 
 PATHS = [
-    "alarms", "local-alarms", "virtual-hosts", "port-listener/{port}", "protocol-listener/amqp",
+    "alarms", "local-alarms", "virtual-hosts", "port-listener/{port}", "protocol-listener/AMQP",
     "protocol-listener/amqp091", "certificate-expiration/1/weeks", "node-is-quorum-critical",
     "node-is-mirror-sync-critical",
 ]  # fmt: skip
@@ -49,3 +49,22 @@ def test_every_check_fails_once_the_store_has_failed(served: Served) -> None:
     served.bench.clients[0].lose()
     served.stop_application()  # on the way to the end of its process
     assert {served.api("GET", path).status for path in paths} == {503}
+
+
+def test_aliveness_is_tried_with_the_callers_own_rights(served: Served) -> None:
+    """Else who may only watch would make a queue in any virtual host, and publish to it."""
+    served.api("PUT", "/api/users/watch", {"password": "x", "tags": "monitoring"})
+    path = "/api/aliveness-test/%2F"
+    rights = {
+        "configure": "^aliveness-test$",
+        "write": "^amq\\.default$",
+        "read": "^aliveness-test$",
+    }
+    for missing in rights:
+        served.api("PUT", "/api/permissions/%2F/watch", rights | {missing: ""})
+        refused = served.api("GET", path, login="watch:x")
+        assert refused.status == 401, missing
+        assert refused.body["reason"].startswith(f"ACCESS_REFUSED - {missing} access to ")
+    assert "aliveness-test" not in served.node.vhosts["/"].queues
+    served.api("PUT", "/api/permissions/%2F/watch", rights)
+    assert served.api("GET", path, login="watch:x").body == {"status": "ok"}

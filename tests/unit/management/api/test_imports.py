@@ -26,7 +26,7 @@ PATH = "/api/burrowmq/import"
         ({"uri": "amqp://h"}, "queues must be a list"),
         ({"uri": "amqp://h", "queues": [{"vhost": "/"}]}, "queues must be a list of objects"),
         ({"uri": "amqp://h", "queues": [], "rate": -1}, "rate must be a number"),
-        ({"uri": "amqp://h", "queues": [], "rate": float("nan")}, "rate must be a number"),
+        ({"uri": "amqp://h", "queues": [], "rate": float("nan")}, "not_json"),
         ({"uri": "amqp://h", "queues": [], "rate": 10**400}, "rate must be a number"),
         ({"uri": "amqp://h", "queues": [], "rate": True}, "rate must be a number"),
         ({"uri": "http://h", "queues": []}, "unexpected_uri_scheme"),

@@ -40,7 +40,9 @@ def test_refusals_have_rabbitmqs_bodies(served: Served) -> None:
     assert served.api("PUT", PATH, {}).body["reason"] == (
         "[{key_missing,pattern},{key_missing,definition}]"
     )
-    assert served.api("PUT", PATH, "").body["reason"] == "not_json"
+    assert served.api("PUT", PATH, "").body["reason"] == (
+        "[{key_missing,pattern},{key_missing,definition}]"
+    )
     missing = served.api("PUT", "/api/policies/nope/p", GOOD)
     assert (missing.status, missing.body) == (
         404,
@@ -90,3 +92,24 @@ def test_operator_policies_can_be_kept_from_the_api(tmp_path: Path) -> None:
         assert served.get(OPERATORS)["definition"] == {"max-length": 5}
         assert served.api("PUT", PATH, GOOD).status == 201
         assert served.ctl("clear_operator_policy", "o").code == 0
+
+
+def test_who_may_watch_a_virtual_host_may_not_change_its_policies(served: Served) -> None:
+    """Two tags together: the one sees every virtual host, the other changes those that it may enter."""
+    served.api("PUT", "/api/users/both", {"password": "x", "tags": "policymaker,monitoring"})
+    limits = "/api/parameters/vhost-limits/%2F/limits"
+    refused = [
+        served.api("PUT", PATH, GOOD, login="both:x"),
+        served.api("DELETE", PATH, login="both:x"),
+        served.api("PUT", limits, {"value": {"max-queues": 1}}, login="both:x"),
+        served.api("DELETE", limits, login="both:x"),
+    ]
+    assert {(answer.status, answer.body["reason"]) for answer in refused} == {
+        (401, "User not authorised to access virtual host")
+    }
+    assert served.api("GET", "/api/policies/%2F", login="both:x").status == 200
+    preview = "/api/burrowmq/pages/policy-preview/%2F"
+    assert served.api("POST", preview, GOOD, login="both:x").status == 200
+    none = {"configure": "", "write": "", "read": ""}
+    served.api("PUT", "/api/permissions/%2F/both", none)
+    assert served.api("PUT", PATH, GOOD, login="both:x").status == 201

@@ -264,3 +264,12 @@ def test_dead_letters_go_where_the_caller_may_write(served: Served) -> None:
     assert unread.body["reason"] == (
         "read access to queue 'mine.new' in vhost '/' refused for user 'plain'"
     )
+
+
+@pytest.mark.parametrize(("path", "body"), [("queues", {}), ("exchanges", {"type": "topic"})])
+def test_what_is_declared_without_a_word_of_durability_is_transient(
+    served: Served, path: str, body: dict[str, str]
+) -> None:
+    """As in RabbitMQ: what a body does not say has the default of the AMQP method."""
+    served.api("PUT", f"/api/{path}/%2F/n", body)
+    assert served.get(f"/api/{path}/%2F/n")["durable"] is False

@@ -151,3 +151,27 @@ def test_passwords_have_to_fit_the_rule(tmp_path: Path) -> None:
         assert answer.status == 400
         assert "credential_validation_failed" in answer.body["reason"]
         assert "c" not in served.node.auth.users
+
+
+@pytest.mark.parametrize("value", [None, 1, [], {}])
+def test_what_is_no_text_is_refused_and_not_kept_as_python_writes_it(
+    served: Served, value: object
+) -> None:
+    patterns = {"configure": "", "write": "", "read": ""}
+    topic = {"exchange": "amq.topic", "write": "", "read": ""}
+    for path, good in (
+        ("permissions/%2F/guest", patterns),
+        ("topic-permissions/%2F/guest", topic),
+        ("cluster-name", {"name": "n"}),
+    ):
+        for key in good:
+            answer = served.api("PUT", f"/api/{path}", good | {key: value})
+            assert (answer.status, answer.body["reason"]) == (400, ["not_string", key])
+    if value is not None:
+        for key in ("password", "password_hash"):
+            answer = served.api("PUT", "/api/users/u", {"tags": "", key: value})
+            assert (answer.status, answer.body["reason"]) == (400, ["not_string", key])
+
+
+def test_a_list_of_users_is_a_list(served: Served) -> None:
+    assert served.api("POST", "/api/users/bulk-delete", {"users": "guest"}).status == 400

@@ -184,7 +184,7 @@ def test_the_definitions_that_front_ends_share(cluster: ServedCluster) -> None:
     count, agreed = figures(cluster, *names)
     assert count >= 3, "a virtual host, a user and its permissions"
     api = cluster.served.api
-    assert api("PUT", "/api/exchanges/%2F/x", {"type": "topic"}).status == 201
+    assert api("PUT", "/api/exchanges/%2F/x", {"type": "topic", "durable": True}).status == 201
     assert figures(cluster, *names) == [count + 1, agreed + 1]
     cluster.lose(down_s=2)
     assert api("PUT", "/api/exchanges/%2F/y", {"type": "topic"}).status == 503

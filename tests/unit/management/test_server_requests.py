@@ -1,0 +1,56 @@
+"""burrowmq.management.server: requests that are broken before any handler sees them."""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+import pytest
+
+from tests.support.served import Served
+
+GZIP = {"Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize(
+    "path", ["%2F/%ZZ", "%2F/100%", "%2F/%f", "%2F/%ff", "%2F/a%C3", "%2F/q?columns=%"]
+)
+def test_escapes_that_are_none_are_no_part_of_a_name(served: Served, path: str) -> None:
+    answer = served.api("PUT", f"/api/queues/{path}", {})
+    assert (answer.status, answer.body) == (400, "")
+    assert set(served.node.vhosts["/"].queues) == {"orders", "lazy"}
+
+
+def test_a_percent_sign_that_is_escaped_is_one(served: Served) -> None:
+    assert served.api("PUT", "/api/queues/%2F/100%25", {}).status == 201
+    assert served.get("/api/queues/%2F/100%25")["name"] == "100%"
+
+
+@pytest.mark.parametrize("path", ["/api/queues/%2F/q", "/api/definitions"])
+def test_a_body_that_is_not_packed_as_it_says_is_the_clients_fault(
+    served: Served, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    method = "POST" if "definitions" in path else "PUT"
+    answer = served.api(method, path, "{}", **GZIP)
+    assert (answer.status, answer.body["reason"]) == (400, "not_json")
+    login = served.api("POST", "/api/login", "{}", login=None, **GZIP)
+    assert login.status == 400
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+def test_who_leaves_while_sending_is_no_error_of_the_server(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(("127.0.0.1", served.port)) as peer:
+        peer.sendall(
+            b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n"
+            b"Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n\r\n{}"
+        )
+        served.get("/api/whoami")
+    served.get("/api/whoami")
+    assert "request_failed" not in caplog.text
+
+
+def test_an_origin_that_is_none_is_another_one(served: Served) -> None:
+    answer = served.api("PUT", "/api/queues/%2F/q", {}, Origin="http://[")
+    assert (answer.status, answer.body["error"]) == (403, "forbidden")
