@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -20,6 +20,7 @@ from pyspark_amqp_jobs.table import text_table
 
 COLUMNS = ("queue", "reason", "hour (UTC)", "messages", "deaths")
 NEVER = "never died"
+_HOUR_S = 3600
 # What each reason is drawn in, so that two reports can be laid side by side.
 REASONS = {"expired": 0, "rejected": 1, "maxlen": 2, "delivery_limit": 3}
 
@@ -57,19 +58,29 @@ def count(frame: Any) -> list[Row]:
     from pyspark.sql import functions as sql
 
     death = sql.get(sql.col("x_death"), sql.lit(0))
+    # Numbers: as timestamps they would come in the time zone of this machine.
+    hour = (sql.floor(sql.unix_seconds("death.time") / _HOUR_S) * _HOUR_S).alias("hour")
     found = (
         frame.select(death.alias("death"))
         .select(
             sql.coalesce("death.queue", sql.lit("")).alias("queue"),
             sql.coalesce("death.reason", sql.lit(NEVER)).alias("reason"),
-            sql.date_trunc("hour", "death.time").alias("hour"),
+            hour,
             sql.coalesce("death.count", sql.lit(0)).alias("count"),
         )
         .groupBy("queue", "reason", "hour")
         .agg(sql.count(sql.lit(1)).alias("messages"), sql.sum("count").alias("deaths"))
         .orderBy("queue", "reason", "hour")
     )
-    return [Row(*row) for row in found.collect()]
+    return [
+        Row(row.queue, row.reason, hour_at(row.hour), row.messages, row.deaths)
+        for row in found.collect()
+    ]
+
+
+def hour_at(seconds: int | None) -> datetime | None:
+    """Return an hour of UTC, as rows have it."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final, TextIO
 
-from pyspark_amqp.wire.table import BadTable, decode_table, encode_table
+from pyspark_amqp.wire.table import BadTable, encode_table, fields_of, table_of
 from pyspark_amqp_jobs.arguments import BadArguments, add_broker, broker_options
 from pyspark_amqp_jobs.session import Progress, stage_text
 
@@ -126,6 +126,10 @@ def check(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise BadArguments(f"--{name} is at least 1")
+    if arguments.rate is not None and arguments.rate < arguments.tasks:
+        raise BadArguments(
+            "--rate is at least --tasks: each of them publishes one message a second"
+        )
     unknown = [name for name in dropped(arguments) if name not in _KEPT - {"body"}]
     if unknown:
         raise BadArguments(f"--drop: messages have no property {', '.join(unknown)}")
@@ -200,13 +204,13 @@ class Change:
         return bool(self._strip or self._mark)
 
     def __call__(self, octets: bytes | None) -> bytes | None:
-        """Return the table as it goes out; None for an empty one."""
+        """Return the table as it goes out, what stays in it octet by octet; None for an empty one."""
         try:
-            table = decode_table(bytes(octets)) if octets else {}
+            fields = fields_of(bytes(octets)) if octets else []
         except BadTable:
             return octets  # sent as it came, or refused by the sink
-        for name in self._strip:
-            table.pop(name, None)
+        gone = {*self._strip, *([MARK] if self._mark else [])}
+        kept = [field for name, field in fields if name not in gone]
         if self._mark:
-            table[MARK] = self._mark
-        return encode_table(table) if table else None
+            kept += [field for _, field in fields_of(encode_table({MARK: self._mark}))]
+        return table_of(kept) if kept else None

@@ -8,6 +8,7 @@ Invariant: only groups up to the first that is not whole count; a generation cou
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import zlib
@@ -24,6 +25,14 @@ _SNAPSHOT_END: Final = 2
 _ATTEMPTS: Final = 5
 
 Small = dict[str, dict[str, bytearray]]
+
+
+class _Said(NamedTuple):
+    small: Small
+    removed: set[str]
+    """Queues' directories that were removed; a killed node may have left them on the disk."""
+    damaged: list[str]
+    """Commits that were durable and are not whole."""
 
 
 class _Group(NamedTuple):
@@ -44,7 +53,8 @@ class Disk:
 
     def __init__(self, root: str, identity: bytes | None = None) -> None:
         """With an identity: the store has a log. Raises: OSError; ValueError when the log is not whole."""
-        self._small = {} if identity is None else _small_queues(root, zlib.crc32(identity))
+        said = _Said({}, set(), []) if identity is None else _read_log(root, zlib.crc32(identity))
+        self._small, self._removed, self.damaged = said
 
     def small_file(self, path: str) -> bytes | None:
         """Return a file that is in the log; None when it is not there."""
@@ -65,26 +75,37 @@ class Disk:
         """Return the names and sizes of a directory's files. Raises: FileNotFoundError, OSError."""
         if directory in self._small:
             return [(name, len(data)) for name, data in self._small[directory].items()]
-        return [(entry.name, entry.stat().st_size) for entry in os.scandir(directory)]
+        found = []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                # A running node removes files meanwhile: that one has gone says nothing of the others.
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((entry.name, entry.stat().st_size))
+        return found
 
     def directories(self, path: str) -> list[str]:
         """Return the directories in a directory that were not deleted; none when it is not there."""
         small = {name for name in self._small if name.rpartition("/")[0] == path}
         try:
             with os.scandir(path) as entries:
-                found = {entry.path for entry in entries if entry.is_dir()} | small
+                found = {entry.path for entry in entries if entry.is_dir()} - self._removed | small
         except FileNotFoundError:
             return []
         return sorted(name for name in found if not name.endswith(GONE))
 
 
-def _small_queues(root: str, seed: int) -> Small:
+def _read_log(root: str, seed: int) -> _Said:
+    said: _Said | None = None
     for _ in range(_ATTEMPTS):  # a running node may begin a generation in the file that is read
         files = [Path(root, DIRECTORY, f"{slot}.log").read_bytes() for slot in (0, 1)]
         found = max((_youngest(data, seed) for data in files), key=_generation)
         if found:
-            return _replayed(found, f"{root}/vhosts/", seed)
-    raise ValueError(f"{root}/{DIRECTORY} has no whole log")
+            said = _replayed(found, f"{root}/vhosts/", seed)
+            if not said.damaged:
+                return said
+    if said is None:
+        raise ValueError(f"{root}/{DIRECTORY} has no whole log")
+    return said
 
 
 def _youngest(data: bytes, seed: int) -> list[_Group]:
@@ -128,15 +149,23 @@ def _is_complete(groups: list[_Group]) -> bool:
     return False
 
 
-def _replayed(groups: list[_Group], root: str, seed: int) -> Small:
-    small: Small = {}
+def _replayed(groups: list[_Group], root: str, seed: int) -> _Said:
+    said = _Said({}, set(), [])
     durable = max(group.durable for group in groups)
-    for expected, group in enumerate(groups, 1):
-        if group.sequence > durable and (group.sequence != expected or not group.is_whole):
+    expected = 1
+    for group in groups:
+        is_next = group.sequence == expected
+        if group.sequence > durable and not (group.is_whole and (is_next or expected <= durable)):
             break
+        if not is_next:
+            last = min(group.sequence - 1, durable)
+            said.damaged.append(f"commits {expected} to {last} of the log are missing")
+        if not group.is_whole:
+            said.damaged.append(f"commit {group.sequence} of the log is damaged")
         for kind, path, offset, data in _records_in(group.payload, seed):
-            _take(small, kind, root + path, offset, data, root)
-    return small
+            _take(said, kind, root + path, offset, data, root)
+        expected = group.sequence + 1
+    return said
 
 
 def _records_in(payload: bytes, seed: int) -> Iterator[tuple[int, str, int, bytes]]:
@@ -153,7 +182,8 @@ def _records_in(payload: bytes, seed: int) -> Iterator[tuple[int, str, int, byte
         yield kind, name.decode(), offset, payload[body + name_size : at]
 
 
-def _take(small: Small, kind: int, path: str, offset: int, data: bytes, root: str) -> None:
+def _take(said: _Said, kind: int, path: str, offset: int, data: bytes, root: str) -> None:
+    small = said.small
     directory, _, name = path.rpartition("/")
     if kind == _MAKE:
         small.setdefault(path, {})
@@ -171,3 +201,7 @@ def _take(small: Small, kind: int, path: str, offset: int, data: bytes, root: st
     elif kind in (_REMOVE_TREE, _MOVED_OUT):
         for one in [one for one in small if one == path or one.startswith(f"{path}/")]:
             del small[one]
+        if kind == _MOVED_OUT:
+            said.removed.discard(path)
+        elif path.count("/") > root.count("/") + 1:  # a queue's, not a whole vhost's
+            said.removed.add(path)

@@ -67,7 +67,10 @@ class MessagesReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts that may have rows."""
         options = self._options
-        parts = messages.plan(Store(options.path), self._wanted, options.partition_bytes)
+        store = Store(options.path)
+        if options.fails_on_loss:
+            messages.refuse_damaged_log(store)
+        parts = messages.plan(store, self._wanted, options.partition_bytes)
         return [PartPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -164,16 +167,19 @@ def narrow(wanted: Wanted, one: Filter) -> Wanted | None:
     if column == ("seq",) and isinstance(value, int):
         return _narrow_seq(wanted, one, value)
     if column in (("vhost",), ("queue",)):
-        if isinstance(one, EqualTo):
-            names = frozenset({str(value)})
-        elif isinstance(one, In):
-            names = frozenset(map(str, one.value))
-        else:
+        if not isinstance(one, EqualTo | In):
             return None
+        values = (value,) if isinstance(one, EqualTo) else one.value
+        names = frozenset(str(each) for each in values if each is not None)  # nothing equals null
         if column == ("vhost",):
-            return replace(wanted, vhosts=names & (wanted.vhosts or names))
-        return replace(wanted, queues=names & (wanted.queues or names))
+            return replace(wanted, vhosts=_both(wanted.vhosts, names))
+        return replace(wanted, queues=_both(wanted.queues, names))
     return None
+
+
+def _both(known: frozenset[str] | None, names: frozenset[str]) -> frozenset[str]:
+    """Return the names that are in both; no set is all names, an empty one is none."""
+    return names if known is None else known & names
 
 
 def _narrow_seq(wanted: Wanted, one: Filter, value: int) -> Wanted | None:

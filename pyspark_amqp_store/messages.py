@@ -89,6 +89,15 @@ def plan(store: Store, wanted: Wanted, part_bytes: int = PART_BYTES) -> list[Par
     return parts
 
 
+def refuse_damaged_log(store: Store) -> None:
+    """Raise where the commit log has lost commits: the queues that are only there may be in none of its plan's parts.
+
+    Raises: StoreLoss.
+    """
+    for text in store.disk.damaged:
+        raise StoreLoss(f"{store.root}: {text} (failOnDataLoss=false goes on without it)")
+
+
 def _overlaps(number: int, entry_count: int, wanted: Wanted) -> bool:
     if not entry_count:
         return True
@@ -130,6 +139,7 @@ class MessageReader:
     def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a part. Raises: StoreLoss, BadStore, OSError."""
         self._journals = None
+        self._tell_of_the_log()
         for number in part.numbers:
             yield from self._segment(part.queue, number)
 
@@ -158,6 +168,12 @@ class MessageReader:
                 continue  # written anew meanwhile: the index names another store now
             return
         self._miss(queue, f"the store of index segment {number} is gone", is_gone=True)
+
+    def _tell_of_the_log(self) -> None:
+        """What a damaged commit held is not known: of which queue, and how many messages."""
+        damaged, self.store.disk.damaged = self.store.disk.damaged, []
+        for text in damaged:
+            self._lose(f"{self.store.root}: {text}", 1)
 
     def _index(self, queue: QueueFiles, number: int, *, is_again: bool) -> IndexFile | None:
         """Return an index segment; a queue's journals are looked at once, and again when a file went."""

@@ -55,9 +55,13 @@ def files_of(store: Store, wanted: Wanted) -> list[StoreFile]:
             continue
         if wanted.queues is None or queue.name in wanted.queues:
             name = Path(queue.directory).name
+            try:
+                sizes = store.disk.sizes(queue.directory)
+            except FileNotFoundError:
+                continue  # the queue was deleted meanwhile
             paths = sorted(
                 f"{queue.directory}/{one}"
-                for one, _ in store.disk.sizes(queue.directory)
+                for one, _ in sizes
                 if Path(one).suffix in _QUEUE_SUFFIXES
             )
             found += [StoreFile(path, queue.vhost, queue.name, name, queue.level) for path in paths]

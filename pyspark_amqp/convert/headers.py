@@ -25,6 +25,9 @@ from pyspark_amqp.wire.table import FieldTable, FieldValue, Timestamp, encode_ta
 YEAR_10000_S: Final = 253_402_300_800
 """Python and SQL have no later timestamps; seconds far above it come from senders that wrote milliseconds."""
 
+_COUNT_MAX: Final = (1 << 63) - 1
+"""What the column holds; a timestamp, which anybody may send in its place, goes beyond."""
+
 Death = dict[str, Any]
 
 
@@ -55,7 +58,7 @@ def _death(entry: FieldTable) -> Death:
     return {
         "queue": _text(entry.get("queue")),
         "reason": _text(entry.get("reason")),
-        "count": int(count) if isinstance(count, int) else None,
+        "count": int(count) if isinstance(count, int) and count <= _COUNT_MAX else None,
         "exchange": _text(entry.get("exchange")),
         "routing_keys": [_text(key) for key in keys] if isinstance(keys, list) else None,
         "time": microseconds(int(time)) if isinstance(time, int) else None,

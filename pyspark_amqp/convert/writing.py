@@ -156,6 +156,8 @@ def _column(batch: pa.RecordBatch, name: str, encode: Callable[[Any], bytes]) ->
     array = batch.column(position)
     if array.null_count == len(array):
         return None
+    if pa.types.is_nested(array.type):
+        raise BadRow(f"column {name} is {array.type}; no property holds one")
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     coded = array.dictionary_encode()
@@ -222,8 +224,10 @@ def _stamps(batch: pa.RecordBatch, name: str) -> Octets | None:
         return None
     array = batch.column(position)
     if pa.types.is_timestamp(array.type):
+        # Spark's have the session's time zone; rounding there fails in the hour that a clock goes through twice.
+        array = array.cast(pa.timestamp(array.type.unit, tz="UTC"))
         array = pc.floor_temporal(array, unit="second").cast(
-            pa.timestamp("s", tz=array.type.tz), safe=False
+            pa.timestamp("s", tz="UTC"), safe=False
         )
         array = array.cast(pa.int64())
     elif not pa.types.is_integer(array.type):
@@ -235,6 +239,12 @@ def _stamps(batch: pa.RecordBatch, name: str) -> Octets | None:
         raise BadRow(f"column {name}: AMQP has no time before 1970") from error
 
 
+def _check_map(kind: pa.DataType) -> None:
+    is_map = pa.types.is_map(kind) and pa.types.is_string(kind.key_type)
+    if not is_map or pa.types.is_nested(kind.item_type):
+        raise BadRow(f"column headers is {kind}; it must be a map of strings to strings")
+
+
 def _headers(batch: pa.RecordBatch) -> Octets | None:
     raw_at = batch.schema.get_field_index("headers_raw")
     raw: Octets | None = None
@@ -243,6 +253,7 @@ def _headers(batch: pa.RecordBatch) -> Octets | None:
     position = batch.schema.get_field_index("headers")
     if position < 0 or batch.column(position).null_count == batch.num_rows:
         return raw
+    _check_map(batch.column(position).type)
     if raw is not None and None not in raw:
         return raw
     made: Octets = []

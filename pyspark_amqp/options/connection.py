@@ -17,6 +17,7 @@ from typing import Final
 
 from pyspark_amqp.options.reading import OptionReader
 from pyspark_amqp.wire.address import (
+    CONNECT_TIMEOUT_MAX_S,
     HEARTBEAT_MAX_S,
     PLAIN_PORT,
     TLS_PORT,
@@ -108,6 +109,6 @@ def _with_the_rest(options: OptionReader, address: Address, is_secured: bool) ->
         password_env=password_env,
         password=None if password_file or password_env else address.password,
         heartbeat_s=heartbeat_s or 0,
-        connect_timeout_s=timeout_s,
+        connect_timeout_s=min(timeout_s, CONNECT_TIMEOUT_MAX_S),
         connection_name=options.text("amqp.connectionName") or CONNECTION_NAME,
     )

@@ -24,7 +24,8 @@ _SIZE_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TIME_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE: Final = re.compile(r"([0-9_]+)\s*([kmg]?)b?", re.IGNORECASE)
 _TIME: Final = re.compile(r"([0-9_]+)\s*(ms|s|m|h|d)", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"[0-9](_?[0-9])*")
+_NUMBER: Final = re.compile(r"[0-9](_?[0-9]){0,18}")
+"""As many digits as 64 bits hold: thousands of them Python refuses to read."""
 
 
 Kinds = Callable[[], Mapping[str, Sequence[str]]]
@@ -203,7 +204,7 @@ def _seconds(text: str) -> float | None:
 def _json_names(text: str) -> list[str] | None:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         return None

@@ -31,6 +31,7 @@ ENDING: Final = "endingOffsets"
 REPLAY: Final = "replay"
 COUNT_MAX: Final = 1 << 40
 OFFSET_MAX: Final = (1 << 63) - 1
+_DIGITS_MAX: Final = len(str(OFFSET_MAX))  # Python refuses to read thousands
 IDLE_TIMEOUT_S: Final = 10.0
 RETRY_TIMEOUT_S: Final = 60.0
 _WORDS: Final = (FIRST, LAST, NEXT)
@@ -112,7 +113,7 @@ def _positions(
         return dict.fromkeys(queues, _position(found, name, text))
     try:
         given = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found.refuse(name, text, "no JSON object")
         return dict.fromkeys(queues, FIRST)
     strange = [queue for queue in given if queue not in queues]
@@ -129,7 +130,7 @@ def _position(found: OptionReader, name: str, text: str) -> Position:
     word = text.strip().lower()
     if word in _WORDS:
         return word
-    if word.isdecimal() and int(word) <= OFFSET_MAX:
+    if word.isdecimal() and len(word) <= _DIGITS_MAX and int(word) <= OFFSET_MAX:
         return int(word)
     try:
         when = datetime.fromisoformat(text.strip())

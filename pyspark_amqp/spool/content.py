@@ -13,7 +13,7 @@ Invariant: an empty piece is a file with no rows: reading it again gives no rows
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -48,26 +48,33 @@ class PieceWriter:
             ATTEMPT_KEY: attempt.encode(),
         }
         self._schema = schema.with_metadata(self._metadata)
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = pa.ipc.new_file(self._sink, self._schema)
+        self._path = path
+        with _telling(path):
+            self._sink = pa.OSFile(str(path), "wb")
+            self._writer = pa.ipc.new_file(self._sink, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; nothing of the batch is kept."""
-        self._writer.write_batch(batch.replace_schema_metadata(self._metadata))
+        with _telling(self._path):
+            self._writer.write_batch(batch.replace_schema_metadata(self._metadata))
 
     def finish(self, taken: Taken) -> None:
         """Note how much was taken, and end the file."""
         arrays = [pa.array([], field.type) for field in self._schema]
         told = {TAKEN_KEY: str(taken.message_count).encode(), CUT_KEY: b"%d" % taken.is_cut}
         empty = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        self._writer.write_batch(empty, custom_metadata=told)
+        with _telling(self._path):
+            self._writer.write_batch(empty, custom_metadata=told)
         self.close()
 
     def close(self) -> None:
         """Close the file, finished or not; harmless twice."""
         if not self._sink.closed:
-            self._writer.close()
-            self._sink.close()
+            with _telling(self._path):
+                try:
+                    self._writer.close()
+                finally:
+                    self._sink.close()
 
 
 @contextmanager
@@ -78,8 +85,12 @@ def writing(
     writer = PieceWriter(path, piece, schema, attempt)
     try:
         yield writer
-    finally:
-        writer.close()
+    except BaseException:
+        # A full disk refuses the end, too: what went wrong first is what counts.
+        with suppress(SpoolError):
+            writer.close()
+        raise
+    writer.close()
 
 
 def write_batches(
@@ -149,6 +160,14 @@ def keep_ids(path: Path) -> bytes:
     with pa.ipc.new_file(sink, described) as writer:
         writer.write_batch(ids)
     return bytes(sink.getvalue())
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SpoolError(f"{path}: cannot be written ({error})") from error
 
 
 @contextmanager

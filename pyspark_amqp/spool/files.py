@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -38,6 +39,7 @@ from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.spool.store import CHECKS, Entry, OutcomeUnknown, SpoolError, Store
 
 _NAME_MAX: Final = 200
+_SHORTENED: Final = re.compile(r"[A-Za-z0-9_%-]{100}~[0-9a-f]{64}")
 OPENED: Final = "opened"
 COMMITTED: Final = "committed"
 PLAN: Final = "plan.json"
@@ -97,30 +99,36 @@ class Spool:
 
     def open_stream(self, stream: str) -> None:
         """Note that the stream is here; to be called before the first offset that names pieces is written."""
-        self.store.put(f"{_name(stream)}/{OPENED}", b"")
+        self.store.put(f"{_stream_name(stream)}/{OPENED}", b"")
 
     def has_stream(self, stream: str) -> bool:
         """Whether the stream was opened in this spool."""
-        folder = _name(stream)
+        folder = _stream_name(stream)
         # Version 0.1.0 only made the folder.
         return any(self.store.head(f"{folder}/{name}") is not None for name in (OPENED, ""))
 
     def streams(self) -> list[str]:
-        """Return the names of all streams; a long name is its beginning and a hash."""
+        """Return the names of all streams; a long name is its beginning and a hash, and is taken as such, too."""
         found = {entry.key.partition("/")[0] for entry in self.store.list("")}
-        return sorted(unquote(each) for each in found - {CHECKS})
+        return sorted(
+            each if _SHORTENED.fullmatch(each) else unquote(each) for each in found - {CHECKS}
+        )
 
     def plan(self, stream: str, make: Callable[[], Offset]) -> Offset:
         """Return the plan that was published first for this stream; `make` it when there is none.
 
         Raises: SpoolError, BadOffset, and what `make` raises.
         """
-        key = f"{_name(stream)}/{PLAN}"
+        key = f"{_stream_name(stream)}/{PLAN}"
         text = self.store.get(key)
         if text is None:
             self.open_stream(stream)
             with self.store.scratch(key) as path:
-                path.write_text(json.dumps(make().to_json()), encoding="utf-8")
+                made = json.dumps(make().to_json())
+                try:
+                    path.write_text(made, encoding="utf-8")
+                except OSError as error:
+                    raise SpoolError(f"{path}: cannot be written ({error})") from error
                 text = self._first(key, path)
         try:
             found = json.loads(text)
@@ -147,7 +155,7 @@ class Spool:
         What says that it is here, and its plan, go last: one that was removed in part is the same stream with fewer
         pieces.
         """
-        folder = f"{_name(stream)}/"
+        folder = f"{_stream_name(stream)}/"
         keys = [entry.key for entry in self.store.list(folder)]
         last = [key for key in keys if key.count("/") == 1]
         self.store.delete(key for key in keys if key.count("/") > 1)
@@ -188,7 +196,7 @@ class Spool:
 
         Raises: SpoolError.
         """
-        entries = list(self.store.list(f"{_name(offset.stream)}/{_QUEUE}"))
+        entries = list(self.store.list(f"{_stream_name(offset.stream)}/{_QUEUE}"))
         sizes = {entry.key: entry.size for entry in entries}
         marks: dict[Piece, Mark | None] = {}
         size_bytes = 0
@@ -227,7 +235,7 @@ class Spool:
 
     def pieces(self, stream: str) -> list[Published]:
         """Return the pieces of all queues, a queue after the other."""
-        return _published(self.store.list(f"{_name(stream)}/{_QUEUE}"))
+        return _published(self.store.list(f"{_stream_name(stream)}/{_QUEUE}"))
 
     def in_doubt(self, stream: str, queue: str) -> list[Published]:
         """Return the pieces whose messages may come again."""
@@ -253,7 +261,7 @@ class Spool:
 
     def committed(self, stream: str) -> int:
         """Return the last committed number, -1 when there is none. Raises: SpoolError."""
-        key = f"{_name(stream)}/{COMMITTED}"
+        key = f"{_stream_name(stream)}/{COMMITTED}"
         found = self.store.get(key)
         try:
             return -1 if found is None else int(found)
@@ -273,13 +281,13 @@ class Spool:
         older than `ids_age_s`.
         """
         before = self.committed(stream)
-        entries = list(self.store.list(f"{_name(stream)}/{_QUEUE}"))
+        entries = list(self.store.list(f"{_stream_name(stream)}/{_QUEUE}"))
         if seq > before:
             for each in _published(entries):
                 # Not durable: a mark that is lost costs a duplicate.
                 if each.is_in_doubt and before < each.seq <= seq:
                     self.store.put(_beside(each.key, READ), b"", is_durable=False)
-            self.store.put(f"{_name(stream)}/{COMMITTED}", str(seq).encode())
+            self.store.put(f"{_stream_name(stream)}/{COMMITTED}", str(seq).encode())
         gone = [each for each in _published(entries) if each.seq <= seq and not each.is_in_doubt]
         now = time.time()
         old = [
@@ -309,7 +317,7 @@ class Spool:
             and now - each.modified_s >= in_doubt_age_s
         ]
         self._remove(old)
-        return len(old) + self.store.tidy(f"{_name(stream)}/", temporary_age_s)
+        return len(old) + self.store.tidy(f"{_stream_name(stream)}/", temporary_age_s)
 
     def _remove(self, pieces: list[Published], others: Sequence[str] = ()) -> None:
         """Remove pieces and then their marks: in the other order they would look in doubt for a moment."""
@@ -326,8 +334,13 @@ def _name(text: str) -> str:
     return f"{quoted[:100]}~{hashlib.sha256(text.encode()).hexdigest()}"
 
 
+def _stream_name(text: str) -> str:
+    """Return the file name of a stream; a long one may be given as `streams` has it."""
+    return text if _SHORTENED.fullmatch(text) else _name(text)
+
+
 def _folder(stream: str, queue: str) -> str:
-    return f"{_name(stream)}/{_QUEUE}{_name(queue)}"
+    return f"{_stream_name(stream)}/{_QUEUE}{_name(queue)}"
 
 
 def _beside(key: str, suffix: str) -> str:

@@ -44,12 +44,13 @@ class PosixStore:
         path = final.parent / f"{final.stem}.{uuid.uuid4().hex}{TEMPORARY}"
         for left in reversed(range(_TRIES)):
             _make_folder(path.parent)
-            try:
-                path.touch()
-                break
-            except FileNotFoundError:
-                if not left:
-                    raise
+            with _telling(path, "made"):
+                try:
+                    path.touch()
+                    break
+                except FileNotFoundError:
+                    if not left:
+                        raise
         try:
             yield path
         finally:
@@ -58,7 +59,8 @@ class PosixStore:
     def create(self, key: str, source: Path) -> bool:
         """See `Store`."""
         final = self._path(key)
-        _sync(source)
+        with _telling(source, "synced"):
+            _sync(source)
         try:
             os.link(source, final)
         except FileExistsError:
@@ -72,7 +74,7 @@ class PosixStore:
     def put(self, key: str, content: bytes, *, is_durable: bool = True) -> None:
         """See `Store`."""
         final = self._path(key)
-        with self.scratch(key) as path:
+        with self.scratch(key) as path, _telling(final, "written"):
             path.write_bytes(content)
             if is_durable:
                 _sync(path)
@@ -101,7 +103,9 @@ class PosixStore:
                 continue
             key = f"{within}/{name}" if within else name
             path = self._path(key)
-            if path.is_dir():
+            with _telling(path, "looked at"):
+                is_folder = path.is_dir()
+            if is_folder:
                 yield from self.list(f"{key}/")
             elif (found := _entry(key, path)) is not None:
                 yield found
@@ -111,7 +115,8 @@ class PosixStore:
         folders = set()
         for key in keys:
             path = self._path(key)
-            path.unlink(missing_ok=True)
+            with _telling(path, "removed"):
+                path.unlink(missing_ok=True)
             folders.add(path.parent)
         for folder in folders:
             self._remove_empty(folder)
@@ -120,7 +125,8 @@ class PosixStore:
     def open(self, key: str) -> Iterator[Path]:
         """See `Store`."""
         path = self._path(key)
-        if not path.exists():
+        # Not `exists`: Python 3.14's says so, too, of what the disk refuses to look at.
+        if _entry(key, path) is None:
             raise FileGone(f"{path}: is not there")
         yield path
 
@@ -143,10 +149,12 @@ class PosixStore:
     def _sync_folders(self, final: Path) -> None:
         """Make the name durable: another task may have made the folders and not synced them yet."""
         folder = final.parent
-        while folder != self.root:
-            _sync(folder)
-            folder = folder.parent
-        _sync(self.root)
+        # Not OutcomeUnknown: who reads would find the file, and acknowledge what a power cut may take.
+        with _telling(folder, "synced"):
+            while folder != self.root:
+                _sync(folder)
+                folder = folder.parent
+            _sync(self.root)
 
     def _remove_empty(self, folder: Path) -> None:
         """Remove folders that have become empty, below the root."""
@@ -158,18 +166,29 @@ class PosixStore:
             folder = folder.parent
 
 
-def _names(folder: Path) -> list[str]:
+@contextlib.contextmanager
+def _telling(path: Path, what: str) -> Iterator[None]:
+    """Name the place where the disk refuses."""
     try:
-        return sorted(os.listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        yield
+    except OSError as error:
+        raise SpoolError(f"{path}: cannot be {what} ({error})") from error
+
+
+def _names(folder: Path) -> list[str]:
+    with _telling(folder, "listed"):
+        try:
+            return sorted(os.listdir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
 
 def _entry(key: str, path: Path) -> Entry | None:
-    try:
-        found = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    with _telling(path, "looked at"):
+        try:
+            found = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
     return Entry(key, found.st_size, found.st_mtime)
 
 

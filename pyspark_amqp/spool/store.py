@@ -89,7 +89,10 @@ def check(store: Store) -> None:
     key = f"{CHECKS}/{uuid.uuid4().hex}"
     try:
         with store.scratch(key) as path:
-            path.write_bytes(b"1")
+            try:
+                path.write_bytes(b"1")
+            except OSError as error:
+                raise SpoolError(f"{path}: cannot be written ({error})") from error
             first, second = store.create(key, path), store.create(key, path)
         if not first:
             raise SpoolError(f"{store}: a new name is said to be taken")

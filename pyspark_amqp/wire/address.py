@@ -31,7 +31,11 @@ from pyspark_amqp.wire.errors import BadAddress
 PLAIN_PORT = 5672
 TLS_PORT = 5671
 CONNECT_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_MAX_S = 86_400.0
 HEARTBEAT_MAX_S = 65535
+_ESCAPED = "# / ? @ in a password or a name are written %23 %2F %3F %40"
+_DIGITS_MAX = 18
+"""Python itself refuses to read numbers of thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +65,14 @@ class Tls:
             elif self.is_verifying:
                 context.load_default_certs()
             if self.certfile is not None:
-                password = _secret(self.key_password_file) if self.key_password_file else None
+                # Not None: OpenSSL would ask the terminal for the password of an encrypted key, and wait.
+                password = _secret(self.key_password_file) if self.key_password_file else ""
                 context.load_cert_chain(self.certfile, self.keyfile, password)
-        except (OSError, ssl.SSLError) as error:
-            raise BadAddress(place, "reading certificates", str(error)) from error
+        except (OSError, ValueError) as error:
+            reason = str(error)
+            if self.certfile is not None and self.key_password_file is None:
+                reason += " (a key that is encrypted needs key_password_file)"
+            raise BadAddress(place, "reading certificates", reason) from error
         return context
 
 
@@ -99,7 +107,7 @@ class Address:
         if self.password_file is not None:
             try:
                 return _secret(self.password_file)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise BadAddress(self.place, "reading the password file", str(error)) from error
         if self.password_env is not None:
             found = os.environ.get(self.password_env)
@@ -135,10 +143,12 @@ def parse_address(uri: str) -> Address:
         port = parts.port
     except ValueError:
         # urllib's text may quote a piece of a password whose # or / was not escaped.
-        reason = "host and port cannot be read; # / ? @ in a password are written %23 %2F %3F %40"
-        raise _bad("the address", reason) from None
+        raise _bad("the address", f"host and port cannot be read; {_ESCAPED}") from None
     if parts.scheme not in {"amqp", "amqps"}:
         raise _bad("the address", "it must begin with amqp:// or amqps://")
+    if parts.username is None and "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        # What stands before it may be a password that was not escaped: no text may say it.
+        raise _bad("the address", f"there is an @ behind the host; {_ESCAPED}")
     vhost = "/"
     if parts.path:
         vhost = unquote(parts.path[1:])
@@ -164,7 +174,7 @@ def with_options(address: Address, options: dict[str, str]) -> Address:
         if name == "heartbeat":
             address = replace(address, heartbeat_s=_number(name, value, HEARTBEAT_MAX_S))
         elif name == "connection_timeout":
-            milliseconds = _number(name, value, 86_400_000)
+            milliseconds = _number(name, value, int(CONNECT_TIMEOUT_MAX_S * 1000))
             address = replace(address, connect_timeout_s=milliseconds / 1000)
         else:
             address = replace(address, tls=_with_tls_option(address.tls, name, value))
@@ -199,14 +209,24 @@ def _host(parts: SplitResult) -> str:
 
 
 def _number(name: str, value: str, most: int) -> int:
-    if not value.isascii() or not value.isdigit() or int(value) > most:
-        raise _bad(f"option '{name}'", f"'{value}' is no whole number from 0 to {most}")
+    is_number = value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX
+    if not is_number or int(value) > most:
+        raise _bad(f"option '{name}'", f"'{value[:80]}' is no whole number from 0 to {most}")
     return int(value)
 
 
 def _secret(path: str) -> str:
-    """Return a file's text without the line end that editors add."""
-    return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    """Return a file's text without the line end that editors add. Raises: OSError, ValueError."""
+    octets = Path(path).read_bytes()
+    try:
+        text: str | None = octets.decode()
+    except UnicodeDecodeError:
+        text = None
+    if (
+        text is None
+    ):  # raised here, since the decoder's error has the octets, and would come along as the reason
+        raise ValueError(f"{path} is no UTF-8")
+    return text.rstrip("\r\n")
 
 
 def _bad(what: str, reason: str) -> BadAddress:

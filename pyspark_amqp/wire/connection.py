@@ -298,16 +298,23 @@ class Connection:
             return True
         if ids == f.CONNECTION_CLOSE:
             code, text = _close_reason(found.payload)
-            self.send(f.method(f.CONNECTION_CLOSE_OK, channel=0), step)
+            self._answer_close(f.method(f.CONNECTION_CLOSE_OK, channel=0), step)
             self._drop()
             raise ConnectionClosed(self.place, step, code, text)
         return False
 
     def _raise_channel_closed(self, payload: bytes, step: str) -> None:
         code, text = _close_reason(payload)
-        self.send(f.method(f.CHANNEL_CLOSE_OK), step)
+        self._answer_close(f.method(f.CHANNEL_CLOSE_OK), step)
         self.close()  # the channel is all that the connection was for
         raise ChannelClosed(self.place, step, code, text)
+
+    def _answer_close(self, octets: bytes, step: str) -> None:
+        """Say that a close was understood; who has hung up since then has said why all the same."""
+        try:
+            self.transport.send(octets, self.timeout_s, step)
+        except (ConnectionLost, StepTimeout):
+            self._drop()
 
     def _tell_why_closed(self, step: str) -> None:
         """After a failed send: raise what the broker said before it hung up, if it did."""

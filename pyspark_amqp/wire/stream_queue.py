@@ -136,7 +136,7 @@ def offset_of(block: bytes) -> int | None:
     except (BadProperties, BadTable):
         return None
     found = headers.get(_HEADER) if isinstance(headers, dict) else None
-    return found if isinstance(found, int) else None
+    return found if type(found) is int else None  # a timestamp is one, too, and may be too large
 
 
 def offset_at(connection: Connection, queue: str, position: Position) -> int | None:

@@ -18,6 +18,7 @@ limited. Source: AMQP 0-9-1 section 4.2.5.5 with RabbitMQ's errata (rabbit_binar
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final, TypeAlias, Union
 
@@ -138,6 +139,29 @@ def _sized(octets: bytes, pos: int, limit: int, tag: int, depth: int) -> tuple[F
     if tag == _F:
         return _fields(octets, start, end, depth + 1), end
     return _items(octets, start, end, depth + 1), end
+
+
+def fields_of(octets: bytes) -> list[tuple[str, bytes]]:
+    """Return names and octets of a table's fields, for whoever leaves some out and keeps the others' types.
+
+    Raises: BadTable.
+    """
+    decode_table(octets)
+    found = []
+    pos = 4
+    while pos < len(octets):
+        start = pos
+        pos += 1 + octets[pos]
+        name = octets[start + 1 : pos].decode("utf-8", "surrogateescape")
+        _, pos = _value(octets, pos, len(octets), 1)
+        found.append((name, octets[start:pos]))
+    return found
+
+
+def table_of(fields: Iterable[bytes]) -> bytes:
+    """Return the table of these fields' octets."""
+    body = b"".join(fields)
+    return _U32.pack(len(body)) + body
 
 
 def encode_table(table: FieldTable) -> bytes:

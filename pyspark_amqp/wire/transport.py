@@ -22,6 +22,7 @@ from pyspark_amqp.wire.errors import ConnectFailed, ConnectionLost, StepTimeout
 
 _READ_SIZE: Final = 1 << 18
 _PIECE_SIZE: Final = 1 << 18
+_WAIT_MAX_S: Final = 86_400.0
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 
 
@@ -97,18 +98,25 @@ class Transport:
     def _await_readable(self, deadline: float) -> bool:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+        return bool(poll.poll(_wait_ms(deadline)))
 
     def _await_writable(self, deadline: float, step: str) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN | select.POLLOUT)
-        found = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        found = poll.poll(_wait_ms(deadline))
         if not found:
+            if time.monotonic() < deadline:
+                return
             raise StepTimeout(
                 self._place, step, "the broker takes no more octets (it is blocking?)"
             )
         if found[0][1] & ~select.POLLOUT:
             self._receive(step)
+
+
+def _wait_ms(deadline: float) -> float:
+    """Return how long to wait at once: poll takes no more than 24 days, and who calls asks again."""
+    return min(max(0.0, deadline - time.monotonic()), _WAIT_MAX_S) * 1000
 
 
 def _connect(address: Address) -> socket.socket:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import time
+from datetime import UTC, datetime
 
-from pyspark_amqp_jobs.dead_letters import NEVER, Row, html, text
+import pytest
+
+from pyspark_amqp_jobs.dead_letters import NEVER, Row, hour_at, html, text
 
 HOUR = datetime(2026, 1, 2, 3)
 ROWS = [
@@ -13,6 +16,17 @@ ROWS = [
     Row("b<", "rejected", HOUR.replace(hour=4), 5, 5),
     Row("b<", "strange", HOUR, 1, 1),
 ]
+
+
+def test_hours_are_of_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert hour_at(int(HOUR.replace(tzinfo=UTC).timestamp())) == HOUR
+        assert hour_at(None) is None
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_text() -> None:

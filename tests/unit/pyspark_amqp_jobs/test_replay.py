@@ -22,6 +22,7 @@ def test_what_does_not_go_together() -> None:
     for words, text in (
         (["--to-queue", "q", "--routing-key", "k"], "--routing-key goes with --to-exchange"),
         (["--to-queue", "q", "--rate", "0"], "--rate is at least 1"),
+        (["--to-queue", "q", "--rate", "3", "--tasks", "4"], "--rate is at least --tasks"),
         (["--to-queue", "q", "--drop", "colour"], "no property colour"),
     ):
         with pytest.raises(BadArguments, match=text):

@@ -103,6 +103,18 @@ def test_each_filter() -> None:
     assert narrow(wanted, GreaterThan(("queue",), "x")) is None
 
 
+def test_filters_that_exclude_each_other_leave_nothing() -> None:
+    wanted: Wanted | None = Wanted()
+    for name in ("a", "b", "c"):
+        assert wanted is not None
+        wanted = narrow(wanted, EqualTo(("queue",), name))
+    assert wanted is not None
+    assert wanted.queues == frozenset()
+    found = narrow(Wanted(), In(("queue",), ("a", None)))
+    assert found is not None
+    assert found.queues == {"a"}  # and not a queue that is called None
+
+
 def test_columns_that_cannot_be(path: str) -> None:
     source = StoreDataSource({"path": path})
     with pytest.raises(ValueError, match="messages have no column colour"):
