@@ -187,7 +187,7 @@ def test_the_definitions_that_front_ends_share(cluster: ServedCluster) -> None:
     assert api("PUT", "/api/exchanges/%2F/x", {"type": "topic", "durable": True}).status == 201
     assert figures(cluster, *names) == [count + 1, agreed + 1]
     cluster.lose(down_s=2)
-    assert api("PUT", "/api/exchanges/%2F/y", {"type": "topic"}).status == 503
+    assert api("PUT", "/api/exchanges/%2F/y", {"type": "topic", "durable": True}).status == 503
     assert figures(cluster, "cluster_definitions_current", *names) == [0, count + 1, agreed + 1]
     assert figures(cluster, "cluster_definition_changes_refused_total") == [1]
     cluster.find_again()
