@@ -8,8 +8,10 @@ health checks run it every few seconds.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+from contextlib import suppress
 from typing import NamedTuple
 
 from burrowmq.cli.errors import IOERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
@@ -18,6 +20,8 @@ from burrowmq.cli.programs import commands_of
 from burrowmq.cli.registry import COMMANDS, Command
 
 DEFAULT_TIMEOUT_S = 60.0
+TIMEOUT_MAX_S = 1e9
+"""What is longer is without end: a socket counts no further than some hundred years."""
 NEEDS_APP = (
     "this command requires the 'rabbit' app to be running on the target node."
     " Start it with 'rabbitmqctl start_app'."
@@ -27,13 +31,19 @@ NEEDS_APP = (
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = sys.argv[1:] if argv is None else argv
+    _prepare_output()
     try:
         code = _run(words)
         sys.stdout.flush()
     except CliError as error:
         _flush()
-        sys.stderr.write(error.text + "\n")
+        _complain(error.text)
         return error.code
+    except UnicodeEncodeError as error:
+        # Only an argument can be that: the output takes any character.
+        _flush()
+        _complain(f"Error (argument validation): {error.object!r} is no UTF-8 text")
+        return USAGE
     except BrokenPipeError:
         # The reader (head, grep -q) has read enough and is gone.
         _give_up_output()
@@ -41,11 +51,27 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         # Only the output can still fail here: failures of the node are CliErrors.
         _give_up_output()
-        sys.stderr.write(f"Error: the output cannot be written: {error.strerror}\n")
+        _complain(f"Error: the output cannot be written: {error.strerror}")
         return IOERR
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _prepare_output() -> None:
+    """A closed output is none; one that knows few characters shows others by number, since clients choose names."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
+        elif getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _complain(text: str) -> None:
+    """Say what went wrong; the status says it, too, where nobody can hear this."""
+    with suppress(OSError):
+        sys.stderr.write(text + "\n")
 
 
 def _give_up_output() -> None:
@@ -185,12 +211,13 @@ def _timeout_s(name: str, parsed: Parsed) -> float:
     text = parsed.values.get("timeout", "")
     if not text:
         return DEFAULT_TIMEOUT_S
-    if text == "infinity":
-        return float("inf")
     try:
-        return float(text)
-    except ValueError as error:
-        raise CliError(USAGE, f"Invalid options for this command:\n\n--timeout : {text}") from error
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise CliError(USAGE, f"Invalid options for this command:\n\n--timeout : {text}")
+    return seconds if seconds <= TIMEOUT_MAX_S else math.inf
 
 
 def _execute(line: _Line, parsed: Parsed) -> int:

@@ -6,6 +6,7 @@ formatters silence banners in one place.
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -68,9 +69,18 @@ class Invocation:
         if text is None:
             return default
         try:
-            return float(text)
+            number = float(text)
         except ValueError as error:
             raise bad_option(name, text) from error
+        if not math.isfinite(number):
+            raise bad_option(name, text)
+        return number
+
+    def patience_s(self, default: float) -> float:
+        """-t, for a command that waits; it may be infinite."""
+        if not self.values.get("timeout"):
+            return default
+        return math.inf if self.node.timeout_s is None else self.node.timeout_s
 
     def choice(self, name: str, *known: str) -> str | None:
         """An option that is one of a few words. Raises: CliError 64."""

@@ -8,6 +8,7 @@ rabbitmqctl 3.10 and the formatters of rabbitmq_cli 3.13.
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 # Columns whose texts are atoms in Erlang terms.
@@ -121,5 +122,6 @@ def _object(fields: list[Any]) -> dict[str, Any]:
 
 
 def compact(value: Any) -> str:
-    """JSON on one line."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    """JSON on one line; in ASCII where the output may know no more."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=encoding != "utf-8")

@@ -38,7 +38,10 @@ class TcpConfig:
     """Socket options of the AMQP listeners; None leaves the operating system's value."""
 
     backlog: int = option(
-        "tcp_listen_options.backlog", units.integer(1), "128", "Connections waiting to be accepted."
+        "tcp_listen_options.backlog",
+        units.integer(1, units.C_INT_MAX),
+        "128",
+        "Connections waiting to be accepted.",
     )
     nodelay: bool = option(
         "tcp_listen_options.nodelay", units.flag, "true", "Send small segments at once."
@@ -54,13 +57,13 @@ class TcpConfig:
     )
     sndbuf_bytes: int | None = option(
         "tcp_listen_options.sndbuf",
-        units.optional(units.binary_size(1024)),
+        units.optional(units.binary_size(1024, units.C_INT_MAX)),
         None,
         "Kernel's send buffer.",
     )
     recbuf_bytes: int | None = option(
         "tcp_listen_options.recbuf",
-        units.optional(units.binary_size(1024)),
+        units.optional(units.binary_size(1024, units.C_INT_MAX)),
         None,
         "Kernel's receive buffer.",
     )

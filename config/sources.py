@@ -60,7 +60,7 @@ class Sources:
                 self._reading.warnings.append(f"{variable}: there is no file {named}")
         listed = self._environment.values.get("RABBITMQ_ENABLED_PLUGINS", "")
         if listed and listed != "ALL":
-            self._remark_plugins("RABBITMQ_ENABLED_PLUGINS", re.split(r"[,\s]+", listed.strip()))
+            self._remark_plugins("RABBITMQ_ENABLED_PLUGINS", re.findall(r"[^,\s]+", listed))
 
     def _look_at_terms(self, name: str, content: str) -> None:
         if not erlang_file.is_empty(content):
@@ -93,7 +93,8 @@ class Sources:
             return None
         except UnicodeDecodeError as error:
             self._reading.refuse(
-                Setting("", "", name, 0), f"is not UTF-8 text at byte {error.start}"
+                Setting("", "", name, error.object.count(b"\n", 0, error.start) + 1),
+                f"is not UTF-8 text at byte {error.start}",
             )
             return None
         except ValueError:

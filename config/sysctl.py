@@ -26,6 +26,7 @@ class Include(NamedTuple):
     line: int
 
 
+_LINE_END = re.compile(r"\r\n?|\n")
 _INCLUDE = re.compile(r"include\s+([^=#\s][^=#]*?)\s*(?:#.*)?\Z")
 
 
@@ -33,7 +34,9 @@ def parse(content: str, source: str) -> tuple[list[Setting | Include], list[Prob
     """Return the settings of one file in order, duplicates included, and a problem for each bad line."""
     settings: list[Setting | Include] = []
     problems: list[Problem] = []
-    for number, line in enumerate(content.removeprefix("\ufeff").splitlines(), start=1):
+    # Not splitlines: to it, some characters that an editor shows within a comment or a value end the line.
+    lines = _LINE_END.split(content.removeprefix("\ufeff"))
+    for number, line in enumerate(lines, start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue

@@ -26,6 +26,10 @@ _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\Z")
 _PORT_MAX = 65535
+C_INT_MAX = 2**31 - 1
+"""What an option of a socket may be."""
+_NUMBER_MAX = 40
+"""No number has so many characters."""
 QUEUE_TYPES = ("classic", "quorum", "stream")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[fwdhms])")
 _MILLISECONDS = {
@@ -53,6 +57,15 @@ def text(value: str) -> str:
     return value
 
 
+def unicode_text(value: str) -> str:
+    """Return the value as it is, unless it came from octets that are no UTF-8: it is stored and sent as that."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it is not UTF-8 text") from None
+    return text(value)
+
+
 def directory(value: str) -> str:
     """Return the name of a directory; without one, files would come to lie below the root."""
     if not value:
@@ -60,10 +73,17 @@ def directory(value: str) -> str:
     return text(value)
 
 
+def _check_length(value: str) -> None:
+    """Refuse what Python would refuse in words of its own, or not convert at all."""
+    if len(value) > _NUMBER_MAX:
+        raise ValueError(f"{value[:_NUMBER_MAX] + '...'!r} is too long for a number")
+
+
 def integer(least: int, most: int | None = None) -> Reader[int]:
     """Return a reader of whole numbers from `least` to `most`."""
 
     def read(value: str) -> int:
+        _check_length(value)
         if not re.fullmatch(r"[+-]?\d+", value):
             raise ValueError(f"{value!r} cannot be converted to an integer")
         number = int(value)
@@ -95,6 +115,7 @@ def ratio(least: float, most: float) -> Reader[float]:
     """Return a reader of `0.4` or `40%`, from `least` to `most`."""
 
     def read(value: str) -> float:
+        _check_length(value)
         digits, divisor = (value[:-1].strip(), 100.0) if value.endswith("%") else (value, 1.0)
         if not re.fullmatch(r"\d+(\.\d+)?", digits):
             raise ValueError(f"{value!r} cannot be converted to a ratio, write 0.4 or 40%")
@@ -112,6 +133,7 @@ def optional(read: Reader[T]) -> Reader[T | None]:
 
 
 def _sized(value: str, units: dict[str, int]) -> int:
+    _check_length(value)
     match = _SIZE.match(value)
     unit = match[2].lower() if match else "?"
     if match and unit.endswith(("ib", "i")) and unit[0] in _BINARY and len(unit) > 1:
@@ -140,8 +162,9 @@ def duration_ms(least: int) -> Reader[int]:
     """Return a reader of milliseconds: a whole number, or `1h`, `1d12h`, `1.5s` (units f w d h m s ms)."""
 
     def read(value: str) -> int:
+        _check_length(value)
         parts = _DURATION_PART.findall(value)
-        if value.isdigit():
+        if value.isascii() and value.isdigit():
             number = int(value)
         elif parts and "".join(f"{amount}{unit}" for amount, unit in parts) == value:
             number = math.ceil(sum(float(amount) * _MILLISECONDS[unit] for amount, unit in parts))

@@ -81,7 +81,7 @@ class InProcess:
             raise BrokerError(ENDED)
         self._asking.add(number)
         try:
-            pipe.send((number, name, arguments))
+            pipe.send((number, name, tuple(map(_plain, arguments))))
             is_error, answer = self._answer(pipe, number)
         except (EOFError, OSError) as error:
             raise BrokerError(f"the broker's process has ended{self._status()}") from error
@@ -149,6 +149,11 @@ class InProcess:
             self._pipe.forget()
 
 
+def _plain(argument: object) -> object:
+    """A text as nothing but that: the child cannot load a suite's own kind of it (an enum of names, say)."""
+    return str.__str__(argument) if isinstance(argument, str) else argument
+
+
 def serve(descriptor: int) -> None:
     """What the child does: answer, and stop cleanly when who asked is gone."""
     end = socket.socket(fileno=descriptor)
@@ -160,6 +165,8 @@ def serve(descriptor: int) -> None:
             found = number, False, child.do(name, arguments)
         except BrokerError as error:
             found = number, True, str(error)
+        except Exception as error:  # noqa: BLE001 - without an answer who asked would wait for ever
+            found = number, True, f"{type(error).__name__}: {error}"
         with suppress(OSError):  # who asked is gone
             pipe.send(found)
 

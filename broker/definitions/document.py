@@ -13,7 +13,6 @@ Source: rabbit_definitions, rabbit_mgmt_wm_definitions (3.13).
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -32,7 +31,7 @@ from burrowmq.broker.rules.parameter_rules import (
     vhost_limits,
 )
 from burrowmq.broker.rules.password_rules import WeakPassword
-from burrowmq.broker.rules.passwords import ALGORITHMS, SHA256, algorithm_of
+from burrowmq.broker.rules.passwords import ALGORITHMS, algorithm_of
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.vhost import mirrored
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
@@ -201,9 +200,17 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _arguments(entry: Entry) -> FieldTable:
-    value = from_json(entry.get("arguments") or {})
+    found = entry.get("arguments", {})
+    value = {} if found == [] else from_json(found)  # Erlang has one empty list for both
     if not isinstance(value, dict):
-        raise ImportRefused("arguments must be an object")
+        raise ImportRefused(f"arguments must be an object{_place(entry)}")
+    return value
+
+
+def _flag(entry: Entry, key: str, default: bool) -> bool:
+    value = entry.get(key, default)
+    if not isinstance(value, bool):
+        raise ImportRefused(f"{key} must be true or false{_place(entry)}")
     return value
 
 
@@ -225,12 +232,16 @@ def _user_name(node: DefinedNode, entry: Entry) -> str:
 def _take_user(node: DefinedNode, entry: Entry) -> None:
     name, auth = _text(entry, "name"), node.auth
     known = auth.users.get(name)
-    tags = _texts(entry.get("tags", []))
+    if "tags" not in entry:
+        raise ImportRefused(f"tags_not_present{_place(entry)}")
+    tags = _texts(entry["tags"])
     if "password_hash" in entry or "password" not in entry:
-        password_hash, algorithm = _text(entry, "password_hash", ""), SHA256
-        # Exports of RabbitMQ up to 3.6.0 do not name the algorithm. What is no hash logs nobody in, as in RabbitMQ.
-        with contextlib.suppress(ValueError):
-            algorithm = str(entry.get("hashing_algorithm") or algorithm_of(password_hash))
+        password_hash = _text(entry, "password_hash", "")
+        try:  # exports of RabbitMQ up to 3.6.0 do not name the algorithm
+            known_by_length = algorithm_of(password_hash)
+        except ValueError as error:
+            raise ImportRefused(["not_base64", password_hash]) from error
+        algorithm = str(entry.get("hashing_algorithm") or known_by_length)
         if algorithm not in ALGORITHMS:
             raise ImportRefused(["unknown_hashing_algorithm", algorithm])
         auth.put_user(name, password_hash, tags, algorithm)
@@ -305,8 +316,8 @@ def _take_queue(node: DefinedNode, entry: Entry, *, is_mirrored_quorum: bool = F
         arguments.setdefault("x-queue-type", str(kind))
     declaration = QueueDeclaration(
         name=name,
-        durable=bool(entry.get("durable", True)),
-        auto_delete=bool(entry.get("auto_delete", False)),
+        durable=_flag(entry, "durable", True),
+        auto_delete=_flag(entry, "auto_delete", False),
         arguments=arguments,
     )
     vhost.create_queue(
@@ -320,7 +331,7 @@ def _take_queue(node: DefinedNode, entry: Entry, *, is_mirrored_quorum: bool = F
 
 
 def _take_exchange(node: DefinedNode, entry: Entry) -> None:
-    vhost, name, kind = _vhost(node, entry), _name(entry, "name"), _text(entry, "type", "direct")
+    vhost, name, kind = _vhost(node, entry), _name(entry, "name"), _text(entry, "type")
     if name in vhost.exchanges:
         return
     if kind not in TYPES:
@@ -329,9 +340,9 @@ def _take_exchange(node: DefinedNode, entry: Entry) -> None:
         ExchangeDeclaration(
             name=name,
             type=kind,
-            durable=bool(entry.get("durable", True)),
-            auto_delete=bool(entry.get("auto_delete", False)),
-            internal=bool(entry.get("internal", False)),
+            durable=_flag(entry, "durable", True),
+            auto_delete=_flag(entry, "auto_delete", False),
+            internal=_flag(entry, "internal", False),
             arguments=_arguments(entry),
         )
     )
@@ -339,9 +350,12 @@ def _take_exchange(node: DefinedNode, entry: Entry) -> None:
 
 def _take_binding(node: DefinedNode, entry: Entry) -> None:
     vhost = _vhost(node, entry)
+    kind = entry.get("destination_type", "queue")
+    if kind not in ("queue", "exchange"):
+        raise ImportRefused(f"destination_type must be queue or exchange, not {kind!r}")
     edge = Edge(
         _text(entry, "source"),
-        "queue" if entry.get("destination_type", "queue") == "queue" else "exchange",
+        "queue" if kind == "queue" else "exchange",
         _text(entry, "destination"),
         _name(entry, "routing_key", "").encode(),
         _arguments(entry),

@@ -50,12 +50,15 @@ def exchanges(node: RunningNode, vhost: str | None = None, table: Table = plain)
 
 
 def properties_key(routing_key: str, arguments: Row) -> str:
-    """The opaque last segment of a binding's address: equal bindings have equal keys, different ones different."""
-    key = quote_plus(routing_key, safe="") or "~"
+    """The opaque last segment of a binding's address: equal bindings have equal keys, different ones different.
+
+    As in RabbitMQ a tilde of the routing key is escaped: alone it stands for the empty one.
+    """
+    key = quote_plus(routing_key, safe="").replace("~", "%7E")
     if not arguments:
-        return key
+        return key or "~"
     digest = zlib.crc32(repr(sorted(arguments.items())).encode("utf-8", "replace"))
-    return f"{quote_plus(routing_key, safe='')}~{digest:08x}"
+    return f"{key}~{digest:08x}"
 
 
 def _routing_key(binding: Binding) -> str:

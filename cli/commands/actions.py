@@ -91,7 +91,7 @@ def _close(invocation: Invocation, body: dict[str, object]) -> int:
         int(invocation.number("limit", 0)),
         invocation.number("per-connection-delay", 0) / 1000,
     )
-    if not delay_s:
+    if delay_s <= 0:
         closed = invocation.node.request(
             "POST", "/api/burrowmq/close-connections", {**body, "limit": limit}
         )["closed"]

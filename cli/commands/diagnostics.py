@@ -13,12 +13,13 @@ from burrowmq.cli import terms
 from burrowmq.cli.client import Refused, segment
 from burrowmq.cli.commands.cluster import cluster_sections
 from burrowmq.cli.commands.node import alarm_lines, listener_line
-from burrowmq.cli.errors import OK, UNAVAILABLE, USAGE, CliError, bad_argument, failure
+from burrowmq.cli.errors import OK, UNAVAILABLE, USAGE, CliError, bad_argument, bad_option, failure
 from burrowmq.cli.invocation import Invocation
 from burrowmq.cli.render import BOLD, NORMAL
 
 PERIODS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 LINES_DEFAULT = 50
+LINES_MAX = 1_000_000
 
 
 def _status(invocation: Invocation) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def check_certificate_expiration(invocation: Invocation) -> int:
     if unit.lower() not in PERIODS:
         known = ", ".join(PERIODS)
         raise bad_argument(f"\"unit '{unit}' is not supported. Please use one of: {known}\"", USAGE)
-    if not within.isdigit():
+    if not (within.isascii() and within.isdigit()):
         raise bad_argument(f"\"within '{within}' is no number\"", USAGE)
     name = invocation.node.node_name
     invocation.banner(f"Checking certificate expiration on node {name} ...")
@@ -285,6 +286,8 @@ def os_env(invocation: Invocation) -> int:
 def log_tail(invocation: Invocation) -> int:
     """log_tail [-N LINES]: the end of the log file. Raises: CliError 69 when there is none."""
     count = int(invocation.number("number", LINES_DEFAULT))
+    if not 0 <= count <= LINES_MAX:
+        raise bad_option("number", invocation.values["number"], f"0 to {LINES_MAX}")
     name = invocation.node.node_name
     invocation.banner(f"Last {count} log lines on node {name} ...")
     try:

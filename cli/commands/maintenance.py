@@ -47,8 +47,8 @@ def await_replicas(invocation: Invocation) -> int:
     what = "a synchronised mirror be online for all classic mirrored queues"
     if "quorum" in invocation.name:
         what = "a quorum + 1 of nodes to be online for all quorum queues"
-    seconds = int(invocation.number("timeout", WAIT_S))
-    invocation.banner(f"Will wait for {what} for {seconds} seconds...")
+    seconds = invocation.patience_s(WAIT_S)
+    invocation.banner(f"Will wait for {what} for {seconds:.0f} seconds...")
     invocation.say(
         "Target node seems to be the only one in a single node cluster, the command does not apply"
     )

@@ -253,7 +253,7 @@ def log_location(invocation: Invocation) -> int:
 
 def await_startup(invocation: Invocation) -> int:
     """await_startup, wait: until the node answers or the time is up. One whose application is stopped fails at once."""
-    limit_s = invocation.number("timeout", STARTUP_TIMEOUT_S)
+    limit_s = invocation.patience_s(STARTUP_TIMEOUT_S)
     deadline = time.monotonic() + limit_s
     while True:
         why = "it is still starting"

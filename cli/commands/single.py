@@ -90,15 +90,15 @@ def hipe_compile(invocation: Invocation) -> int:
 def await_online_nodes(invocation: Invocation) -> int:
     """await_online_nodes COUNT: one is there. Raises: CliError 64, 70."""
     text = invocation.args[0]
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise CliError(USAGE, f"Error (argument validation): Bad argument: {text} is no number")
-    seconds = int(invocation.number("timeout", 300))
+    seconds = invocation.patience_s(300)
     name = invocation.node.node_name
     invocation.banner(
         f"Will wait for at least {text} nodes to join the cluster of {name}."
-        f" Timeout: {seconds} seconds."
+        f" Timeout: {seconds:.0f} seconds."
     )
-    if int(text) > 1:
+    if text.lstrip("0") not in ("", "1"):
         # RabbitMQ waits; here no other node can join, so waiting would not help.
         raise failure(
             f"Error: timed out while waiting. Not enough nodes joined {name}'s cluster.", SOFTWARE

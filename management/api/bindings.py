@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote_plus
+from urllib.parse import quote, unquote_plus
 
 from burrowmq.broker import inspect
-from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -44,7 +43,7 @@ async def bindings(call: Call) -> web.StreamResponse:
 
 async def reply_bindings(call: Call, found: Sequence[inspect.Bound]) -> web.StreamResponse:
     """A list of bindings, in their order or sorted by a column."""
-    return await reply_listed(call, Listed(found, _bound_row, _no_name, _key))
+    return await reply_listed(call, Listed(found, inspect.bound_row, _no_name, _key))
 
 
 def _no_name(bound: inspect.Bound) -> str:
@@ -54,23 +53,7 @@ def _no_name(bound: inspect.Bound) -> str:
 def _key(column: str) -> Callable[[inspect.Bound], Any] | None:
     if column in ("", "vhost"):
         return None
-    return lambda bound: rank(_bound_row(bound).get(column))
-
-
-def _bound_row(bound: inspect.Bound) -> dict[str, Any]:
-    return shown(inspect.bound_row(bound))
-
-
-def shown(row: dict[str, Any]) -> dict[str, Any]:
-    """A binding with an address that no other has."""
-    row["properties_key"] = _properties_key(row["routing_key"], row["properties_key"])
-    return row
-
-
-def _properties_key(routing_key: str, found: str) -> str:
-    """As in RabbitMQ, a tilde of the routing key is escaped: alone it stands for the empty one."""
-    written = quote_plus(routing_key, safe="")
-    return written.replace("~", "%7E") + found[len(written) :] if routing_key else found
+    return lambda bound: rank(inspect.bound_row(bound).get(column))
 
 
 def _source(call: Call) -> str:
@@ -85,7 +68,7 @@ def _between(call: Call) -> list[dict[str, Any]]:
     if destination not in (owner.queues if kind == "queue" else owner.exchanges):
         return []
     rows = inspect.bindings_to(owner, kind, destination)
-    return [shown(row) for row in rows if row["source"] == source]
+    return [row for row in rows if row["source"] == source]
 
 
 async def between(call: Call) -> web.StreamResponse:
@@ -112,7 +95,7 @@ async def add(call: Call) -> web.Response:
     key = routing_key_of(body)
     commands.users.require_topic(call, vhost, "read", source, key)
     commands.topology.bind(call.node, vhost, source, (kind, destination), key, arguments)
-    address = _properties_key(key, inspect.properties_key(key, arguments))
+    address = inspect.properties_key(key, arguments)
     location = f"{quote(destination, safe='')}/{quote(address, safe='')}"
     return web.Response(status=201, headers={"Location": location})
 
@@ -130,15 +113,6 @@ def _one(call: Call) -> dict[str, Any]:
     raise not_found()
 
 
-def _binding_of(call: Call, row: dict[str, Any]) -> Binding | None:
-    """The binding that a row shows; None for what binds a queue to the default exchange."""
-    owner = call.node.vhosts[row["vhost"]]
-    for found in owner.bindings_to(row["destination_type"], row["destination"]):
-        if _bound_row((owner, found)) == row:
-            return found
-    return None
-
-
 async def binding(call: Call) -> web.Response:
     """One binding."""
     return reply(_one(call))
@@ -147,7 +121,7 @@ async def binding(call: Call) -> web.Response:
 async def delete(call: Call) -> web.Response:
     """DELETE one binding."""
     row = _one(call)
-    found = _binding_of(call, row)
+    found = inspect.find_binding(call.node, row)
     if found is None:
         raise unauthorised("Access refused.")
     commands.users.require(call, row["vhost"], "write", row["destination_type"], row["destination"])

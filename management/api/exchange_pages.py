@@ -27,7 +27,6 @@ from burrowmq.management.answers.reply import (
     unauthorised,
 )
 from burrowmq.management.answers.turns import ROWS_PER_TURN
-from burrowmq.management.api.bindings import shown
 from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json
@@ -85,7 +84,7 @@ async def some(call: Call, rows: Iterable[Row]) -> tuple[list[Row], int]:
         if any(wanted in row[key] for key in ("source", "destination", "routing_key")):
             count += 1
             if len(found) < BINDINGS_MAX:
-                found.append(shown(row))
+                found.append(row)
     return found, count
 
 

@@ -31,7 +31,7 @@ from burrowmq.management.answers.reply import (
     routing_key_of,
     unauthorised,
 )
-from burrowmq.management.api.bindings import reply_bindings, shown
+from burrowmq.management.api.bindings import reply_bindings
 from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
 from burrowmq.protocol.table import from_json
@@ -111,7 +111,7 @@ async def bindings_of(call: Call) -> web.StreamResponse:
     vhost, name, side = call.vhost(), _name(call), call.path("side")
     owner = call.node.vhosts[vhost]
     if side == "destination":
-        rows = map(shown, inspect.bindings_to(owner, "exchange", name))
+        rows = inspect.bindings_to(owner, "exchange", name)
         return await reply_list(call, rows, sort=("source", "destination"))
     return await reply_bindings(call, inspect.bound_from(owner, name))
 

@@ -53,7 +53,6 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
-from burrowmq.management.api.bindings import shown
 from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json
@@ -272,7 +271,7 @@ async def queue_bindings(call: Call) -> web.StreamResponse:
     """What leads to the queue."""
     vhost, name = call.vhost(), call.path("name")
     commands.topology.queue_of(call.node, vhost, name)
-    rows = map(shown, inspect.bindings_to(call.node.vhosts[vhost], "queue", name))
+    rows = inspect.bindings_to(call.node.vhosts[vhost], "queue", name)
     return await reply_list(call, rows, sort=("source",))
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from burrowmq.embedded import Broker, BrokerError
+from burrowmq.embedded.snapshots import Snapshot
 
 MODES = ("thread", "process", "serve")
 
@@ -129,3 +131,32 @@ def test_one_that_is_left_running_when_the_interpreter_ends(mode: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not os.path.exists(done.stdout.strip())
+
+
+@pytest.mark.slow
+def test_an_argument_of_another_kind_is_answered_by_a_process_too() -> None:
+    with Broker(mode="process") as broker:
+        vhost = broker.vhost("v").make()
+        for call in (
+            lambda: broker.add_vhost(cast("str", 5)),
+            lambda: broker.add_vhost("\udcff"),
+            lambda: vhost.messages(cast("str", ["q"])),
+            lambda: vhost.restore(cast("Snapshot", "x")),
+        ):
+            with pytest.raises(BrokerError, match="Error: "):
+                call()
+        assert broker.is_running
+
+
+@pytest.mark.slow
+def test_a_name_may_be_of_the_suites_own_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "from enum import StrEnum\nNames = StrEnum('Names', {'ORDERS': 'orders'}, module=__name__)\n"
+    (tmp_path / "names_of_a_suite.py").write_text(text, encoding="ascii")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = importlib.import_module("names_of_a_suite").Names
+    with Broker(mode="process") as broker:
+        broker.add_vhost(names.ORDERS)
+        with pytest.raises(BrokerError, match="a virtual host 'orders' already"):
+            broker.add_vhost("orders")

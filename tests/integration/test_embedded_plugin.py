@@ -55,8 +55,11 @@ def test_nothing_of_the_server_is_loaded(request):
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (project / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
+    # With xdist it would take one of the numbered directories that this suite's runs share, too, and at its end remove
+    # all but the last three: of a run that left many files that took more than a minute.
+    base = f"--basetemp={project / 'base'}"
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", base, *arguments],
         cwd=project,
         capture_output=True,
         text=True,
@@ -67,12 +70,18 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_a_suite_with_the_fixtures(tmp_path: Path, workers: tuple[str, ...]) -> None:
+def test_a_suite_with_the_fixtures(
+    tmp_path: Path, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(shared))
     (tmp_path / "test_project.py").write_text(SUITE, encoding="ascii")
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="ascii")
     done = run(tmp_path, "-p", "no:randomly", *workers)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed" in done.stdout
+    assert not list(shared.iterdir()), "directories of other runs are none of its business"
 
 
 @pytest.mark.slow

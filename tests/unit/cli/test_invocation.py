@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from burrowmq.cli.client import NodeClient
@@ -25,6 +27,17 @@ def test_numbers() -> None:
     assert invocation({"limit": "3"}).number("limit", 0) == 3.0
     with pytest.raises(CliError):
         invocation({"limit": "x"}).number("limit", 0)
+    for text in ("nan", "inf", "-1e999"):
+        with pytest.raises(CliError, match=f"--limit : {text}"):
+            invocation({"limit": text}).number("limit", 0)
+
+
+def test_patience_is_the_timeout_if_one_is_given() -> None:
+    assert invocation({}).patience_s(300) == 300
+    assert invocation({"timeout": "1"}).patience_s(300) == 1
+    endless = invocation({"timeout": "infinity"})
+    endless.node.timeout_s = None
+    assert endless.patience_s(300) == math.inf
 
 
 def test_words_of_which_an_option_is_one() -> None:

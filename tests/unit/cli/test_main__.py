@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -53,6 +54,7 @@ def test_help_of_a_command_asks_no_node(tmp_path: Path) -> None:
             "Invalid options for this command:\n\n--formatter : xml (one of ",
         ),
         (["list_users", "-t", "soon"], "Invalid options for this command:\n\n--timeout : soon"),
+        (["list_users", "-t", "nan"], "Invalid options for this command:\n\n--timeout : nan"),
         (["list_users", "-t"], "Invalid options for this command:\n\n--timeout : (no value)"),
         (
             ["--data-dir", "d", "add_user", "--url", "u"],
@@ -169,7 +171,7 @@ def test_no_time_is_not_enough(served: Served, timeout: str) -> None:
     )
 
 
-@pytest.mark.parametrize("timeout", ["10", "0.5e1", "infinity"])
+@pytest.mark.parametrize("timeout", ["10", "0.5e1", "infinity", "1e10", "1e300"])
 def test_time_is_seconds_or_without_end(served: Served, timeout: str) -> None:
     assert served.ctl("-q", "ping", "-t", timeout).out == "Ping succeeded\n"
 
@@ -227,6 +229,45 @@ def test_an_output_that_cannot_be_written_is_no_traceback() -> None:
         ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert ended.returncode == 74
     assert ended.stderr == "Error: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(("words", "code"), [(["list_users"], 0), (["nosuch"], 64)])
+def test_closed_outputs_change_no_status(served: Served, words: list[str], code: int) -> None:
+    ctl_words = [sys.executable, "-m", "burrowmq.cli", "--data-dir", str(served.data_dir), *words]
+    for closed in (">&-", "2>&-", "2>/dev/full"):
+        ended = subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *ctl_words], capture_output=True, check=False
+        )
+        assert ended.returncode == code
+        assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_an_output_that_knows_few_characters_shows_the_others_by_number(
+    served: Served, encoding: str
+) -> None:
+    assert served.ctl("add_vhost", "日本").code in (0, 69)
+    ctl_words = [sys.executable, "-m", "burrowmq.cli", "--data-dir", str(served.data_dir), "-q"]
+    for formatter in ("table", "json"):
+        ended = subprocess.run(
+            [*ctl_words, "list_vhosts", "name", "--formatter", formatter],
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            capture_output=True,
+            check=False,
+        )
+        assert (ended.returncode, ended.stderr) == (0, b"")
+        shown = ended.stdout.decode(encoding)
+        if formatter == "json":
+            assert {"name": "日本"} in json.loads(shown)
+        else:
+            assert ("日本" if encoding == "utf-8" else r"\u65e5\u672c") in shown
+
+
+def test_an_argument_that_is_no_text_is_refused(served: Served) -> None:
+    for words in (["list_queues", "-p", "\udcff"], ["add_user", "\udcff", "x"]):
+        output = served.ctl(*words)
+        assert output.code == 64
+        assert output.err == "Error (argument validation): '\\udcff' is no UTF-8 text\n"
 
 
 def test_an_interrupt_is_a_status_of_its_own(

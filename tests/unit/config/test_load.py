@@ -162,6 +162,34 @@ def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
         load(str(tmp_path / "none.conf"), {}, (), None)
 
 
+def test_octets_that_are_no_text_are_named_with_their_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.conf"
+    file.write_bytes(b"# c\r\n" * 9000 + b"default_user = caf\xe9\n")
+    with pytest.raises(ConfigError) as caught:
+        load(str(file), {}, (), None)
+    (problem,) = caught.value.problems
+    assert (problem.source, problem.line) == (str(file), 9001)
+    assert problem.reason.startswith("is not UTF-8 text")
+
+
+@pytest.mark.parametrize("key", ["backlog", "sndbuf", "recbuf"])
+def test_what_no_socket_takes_is_refused_with_its_key(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"tcp_listen_options.{key}: .* out of range"):
+        load(None, {}, [(f"tcp_listen_options.{key}", str(1 << 31))], None)
+
+
+def test_a_node_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ConfigError, match="RABBITMQ_NODENAME: nodename: it is not UTF-8 text"):
+        load(None, {"RABBITMQ_NODENAME": "a\udcff"}, (), None)
+
+
+def test_a_list_of_plugins_may_have_commas_at_its_ends() -> None:
+    warnings = load(None, {"RABBITMQ_ENABLED_PLUGINS": " , a, "}, (), None).warnings
+    assert [each for each in warnings if "plugin" in each] == [
+        "RABBITMQ_ENABLED_PLUGINS: plugin a has no effect here: it is not built in"
+    ]
+
+
 def test_problems_of_all_sources_come_together(tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     file.write_text("heartbeat = x\n")

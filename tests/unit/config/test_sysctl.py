@@ -47,6 +47,14 @@ def test_bad_lines(line: str, reason: str) -> None:
     assert problems[0].line == 1
 
 
+@pytest.mark.parametrize("character", "\u2028\u2029\x85\x0b\x0c\x1c")
+def test_only_an_end_of_line_ends_a_comment_or_a_value(character: str) -> None:
+    text = f"# a{character}b = 1\r\nc = d{character}e\rf\n"
+    settings, problems = sysctl.parse(text, "f")
+    assert settings == [Setting("c", f"d{character}e", "f", 2)]
+    assert [each.line for each in problems] == [3]
+
+
 @given(st.text())
 def test_any_text_parses(content: str) -> None:
     settings, problems = sysctl.parse(content, "f")

@@ -129,3 +129,24 @@ def test_origin(text: str) -> None:
 def test_what_is_no_origin(text: str) -> None:
     with pytest.raises(ValueError, match="is not an origin"):
         units.origin(text)
+
+
+@pytest.mark.parametrize(
+    "read", [units.integer(0), units.size(0), units.ratio(0, 1), units.duration_ms(0), units.port]
+)
+def test_what_is_too_long_for_a_number_is_refused_in_few_words(read: units.Reader[object]) -> None:
+    for digits in ("9" * 400 + "h", "9" * 5000):
+        with pytest.raises(ValueError, match="too long for a number") as caught:
+            read(digits)
+        assert len(str(caught.value)) < 100
+
+
+def test_a_duration_has_the_digits_of_other_numbers() -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
+        units.duration_ms(0)("²")
+
+
+def test_octets_that_are_no_text() -> None:
+    assert units.unicode_text("café") == "café"
+    with pytest.raises(ValueError, match="not UTF-8"):
+        units.unicode_text("a\udcff")

@@ -14,7 +14,7 @@ from tests.support.bench.broker import BrokerBench
 DOCUMENT: dict[str, Any] = {
     "rabbit_version": "3.8.1",
     "users": [
-        {"name": "bob", "password_hash": "abc", "tags": "monitoring,management"},
+        {"name": "bob", "password_hash": "YWJj", "tags": "monitoring,management"},
         {
             "name": "eve",
             "password": "secret",
@@ -129,7 +129,7 @@ def test_into_one_vhost() -> None:
     parts = {
         "users": [{"name": "never"}],
         "queues": [{"name": "q"}],
-        "exchanges": [{"name": "x"}],
+        "exchanges": [{"name": "x", "type": "direct"}],
         "bindings": [{"source": "x", "destination": "q", "routing_key": "k"}],
         "policies": [{"name": "p", "pattern": "q", "definition": {"max-length": 1}}],
     }
@@ -173,7 +173,7 @@ def test_into_one_vhost() -> None:
         ({"queues": 5}, "queues must be a list"),
         (
             {
-                "users": [{"name": "u", "password_hash": ""}],
+                "users": [{"name": "u", "password_hash": "", "tags": ""}],
                 "permissions": [
                     {"vhost": "/", "user": "u", "configure": "", "write": "", "read": "a++"}
                 ],
@@ -181,6 +181,28 @@ def test_into_one_vhost() -> None:
             ["invalid_regexp", "possessive repeats are not supported (//u)"],
         ),
         ({"queues": [5]}, "queues must be a list of objects"),
+        ({"users": [{"name": "u", "password_hash": ""}]}, "tags_not_present (u)"),
+        (
+            {"users": [{"name": "u", "password_hash": "%%", "tags": ""}]},
+            ["not_base64", "%%"],
+        ),
+        ({"exchanges": [{"name": "z", "vhost": "/"}]}, ["key_missing", "type"]),
+        (
+            {"queues": [{"name": "z", "vhost": "/", "durable": "x"}]},
+            "durable must be true or false (//z)",
+        ),
+        (
+            {"exchanges": [{"name": "z", "vhost": "/", "type": "topic", "internal": 1}]},
+            "internal must be true or false (//z)",
+        ),
+        (
+            {"queues": [{"name": "z", "vhost": "/", "arguments": None}]},
+            "arguments must be an object (//z)",
+        ),
+        (
+            {"bindings": [{"vhost": "/", "source": "amq.topic", "destination_type": "x"}]},
+            "destination_type must be queue or exchange, not 'x'",
+        ),
         ({"queues": [{"vhost": "/"}]}, ["key_missing", "name"]),
     ],
 )
@@ -209,7 +231,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     [
         ("vhosts", {"name": "?"}),
         ("queues", {"vhost": "v", "name": "?"}),
-        ("exchanges", {"vhost": "v", "name": "?"}),
+        ("exchanges", {"vhost": "v", "name": "?", "type": "direct"}),
         ("bindings", {"vhost": "v", "source": "x", "destination": "q", "routing_key": "?"}),
     ],
 )

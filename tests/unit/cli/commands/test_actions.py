@@ -79,6 +79,10 @@ def test_close_all_connections(served: Served) -> None:
     assert delayed.out.endswith("Closed 1 connections\n")
     assert closed(client) == (320, "CONNECTION_FORCED - x")
     client = served.bench.connect()
+    hurried = served.ctl("close_all_connections", "--per-connection-delay", "-1", "z")
+    assert hurried.out.endswith("Closed 1 connections\n")
+    assert closed(client) == (320, "CONNECTION_FORCED - z")
+    client = served.bench.connect()
     output = served.ctl("close_all_user_connections", "guest", "y")
     assert output.out == "Closing connections of user guest, reason: y...\n"
     assert closed(client) == (320, "CONNECTION_FORCED - y")

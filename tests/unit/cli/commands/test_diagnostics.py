@@ -78,6 +78,7 @@ def test_certificates_that_end(secure: Served) -> None:
     assert (found["result"], found["expired"][0]["port"]) == ("error", port)
     assert secure.ctl("check_certificate_expiration", "--unit", "foo").code == 64
     assert secure.ctl("check_certificate_expiration", "--within", "x").code == 64
+    assert secure.ctl("check_certificate_expiration", "--within", "²").code == 64
 
 
 def test_no_certificates_no_end(served: Served) -> None:
@@ -112,6 +113,10 @@ def test_policies_that_match(served: Served) -> None:
 
 def test_the_log(served: Served, tmp_path: Path) -> None:
     assert served.ctl("log_tail").code == 69, "it goes to standard error"
+    for text in ("-5", "1e30", "nan", "inf"):
+        output = served.ctl("log_tail", "-N", text)
+        assert output.code == 64
+        assert f"--number : {text}" in output.err
     log = tmp_path / "node.log"
     log.write_text("".join(f"line {number}\n" for number in range(100)) + "\x1b[1m\n")
     with serving(tmp_path / "other", log=LogConfig(file_path=str(log))) as logging:

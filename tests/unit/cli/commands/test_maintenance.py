@@ -32,6 +32,8 @@ def test_a_drained_node_takes_no_clients_until_it_is_revived(served: Served) -> 
          "Will wait for a quorum + 1 of nodes to be online for all quorum queues for 120 seconds...\n" + ALONE),
         (("await_online_synchronized_mirror", "-t", "5"),
          "Will wait for a synchronised mirror be online for all classic mirrored queues for 5 seconds...\n" + ALONE),
+        (("await_online_quorum_plus_one", "-t", "infinity"),
+         "Will wait for a quorum + 1 of nodes to be online for all quorum queues for inf seconds...\n" + ALONE),
         (("post_upgrade",), "Executing post upgrade tasks...\nRebalancing queue masters...\n\n"),
         (("rebalance", "all", "--formatter", "json"), "[]\n"),
     ],

@@ -48,7 +48,10 @@ def test_texts(served: Served, words: tuple[str, ...], code: int, out: str, err:
 def test_more_nodes_than_one_never_come(served: Served) -> None:
     output = served.ctl("await_online_nodes", "2", "-t", "1")
     assert (output.code, "Not enough nodes joined" in output.err) == (70, True)
-    assert served.ctl("await_online_nodes", "x").code == 64
+    assert served.ctl("await_online_nodes", "9" * 5000).code == 70
+    assert served.ctl("await_online_nodes", "1", "-t", "infinity").code == 0
+    for text in ("x", "²"):
+        assert served.ctl("await_online_nodes", text).code == 64
 
 
 def test_eval_answers_who_is_there_and_nothing_else(served: Served) -> None:
