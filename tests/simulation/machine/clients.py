@@ -239,6 +239,7 @@ class SimClient:
         for copy in home.all_copies():
             if copy.state == "in" and not copy.is_outstanding:
                 copy.settle(self.model.start if is_exact and copy.is_certain else 0)
+                copy.is_swept = True
         self.send(self.ask(REST, spec.Queue.Purge(queue=home.queue), lambda _: None))
 
     def settle(self, key: tuple[int, int], how: str) -> None:

@@ -71,6 +71,7 @@ class Copy:
     is_guess: bool = False  # it expired somewhere, and which copy did is not known
     is_settled: bool = False  # a client has acked or rejected it, or purged its queue
     is_purged: bool = False  # what it has become may have been purged with the dead letters
+    is_swept: bool = False  # its queue was purged: it went with that, unless it had left before
 
     @property
     def number(self) -> int:
@@ -296,7 +297,7 @@ class Model:
 
     def _other_origin(self, copy: Copy) -> Copy | None:
         for other in copy.publication.copies:
-            is_ready = other.state == "in" and not other.is_outstanding
+            is_ready = (other.state == "in" and not other.is_outstanding) or other.is_swept
             if other is copy or not is_ready or not other.home.has_dead_letters:
                 continue
             if self.is_over(other) and len(other.heirs) <= self.start - other.born_in:
