@@ -147,9 +147,13 @@ class SegmentFiles(NamedTuple):
 
 
 def files_in(parts: list[bytes]) -> Iterator[tuple[QueueNames, list[SegmentFiles]]]:
-    """Give each queue of the terms with the files that it had at the stop."""
+    """Give each queue of the terms with the files that it had at the stop.
+
+    Those of a store of format 1 have levels among their names, as their directories have: `takeover`.
+    """
     for row in _read(parts).get("queues", []):
-        yield _names_in(row), list(_segments_in(row))
+        level = cast("int", row[_LEVEL_AT]) if len(row) > _LEVEL_AT else 0
+        yield QueueNames(str(row[0]), str(row[1]), level), list(_segments_in(row))
 
 
 def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -> bool:

@@ -103,6 +103,17 @@ def test_a_check_before_the_first_start_names_the_levels(
     assert {path for path in after if before.get(path) != after[path]} <= {directory / "LOCK"}
 
 
+@pytest.mark.parametrize("directory", ["clean"], indirect=True)
+def test_a_check_before_the_first_start_misses_what_the_clean_stop_named(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = next(directory.glob("vhosts/*/queues/*/0.qi"))
+    missing.unlink()
+    assert main(["--data-dir", str(directory), "check"]) == 1
+    said = f"{missing.relative_to(directory)}  0 B  DAMAGED; missing since the clean stop"
+    assert said in capsys.readouterr().out
+
+
 def test_other_limits_are_taken_on_the_way(
     directory: Path, start: Callable[..., NodeClient], capsys: pytest.CaptureFixture[str]
 ) -> None:
