@@ -46,6 +46,7 @@ class SimClient:
         }
         self.unconfirmed: dict[int, Publication] = {}
         self.in_transaction: list[tuple[Publication, str]] = []
+        self._committed_with: list[Copy] = []  # acks that a refused commit may be for
         self._incoming: list[tuple[int, Any]] = []
         self.gets: list[Home] = []  # basic.get without acks, not answered yet
         self._asking: list[Home] = []  # consumed or fetched from by name, and not answered yet
@@ -128,6 +129,8 @@ class SimClient:
         publications, self.in_transaction = self.in_transaction, []
         for publication, name in publications:
             self.model.route(publication, name, is_certain=False)
+        covered = [copy for one in self.unconfirmed.values() for copy in one.covers]
+        self._committed_with = [*self.unsettled, *covered]
 
         def committed(method: Any) -> None:
             for publication, _ in publications:
@@ -309,6 +312,8 @@ class SimClient:
                 text = method.reply_text
                 if "partial tx completion" in text or "is inaccessible" in text:
                     self._require_a_fault(text)
+                    if channel == TRANSACTING:
+                        self._commit_was_refused()
                 elif self.is_refused and "inequivalent arg" in text:
                     pass  # of a queue that is to replace one whose deletion was refused
                 elif method.reply_code not in (404, 541, 320):
@@ -342,6 +347,13 @@ class SimClient:
                         copy.is_routed and not copy.home.is_deleting
                     )
                 self.model.confirm(publication)
+
+    def _commit_was_refused(self) -> None:
+        """The disk may have refused acks, which is said once: confirms from here on do not speak of them."""
+        told = self._committed_with
+        self.unsettled = [one for one in self.unsettled if one not in told]
+        for publication in self.unconfirmed.values():
+            publication.covers = [one for one in publication.covers if one not in told]
 
     def _require_a_fault(self, answer: str) -> None:
         """Only who has a disk that fails may refuse a publish."""
