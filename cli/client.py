@@ -14,7 +14,7 @@ import socket
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from burrowmq.cli.errors import TEMPFAIL, UNAVAILABLE, USAGE, CliError
+from burrowmq.cli.errors import TEMPFAIL, UNAVAILABLE, USAGE, CliError, bad_argument
 
 # Above this a path does not fit a socket address and goes through an open directory.
 SOCKET_PATH_LIMIT = 107
@@ -197,7 +197,9 @@ class NodeClient:
 
 
 def segment(name: str) -> str:
-    """A name as one path segment."""
+    """A name as one path segment. Raises: CliError 65 for an empty one: the path would mean something else."""
+    if not name:
+        raise bad_argument("Bad argument: a name cannot be an empty string")
     return quote(name, safe="")
 
 

@@ -1,8 +1,9 @@
-"""AMQP tables as Erlang prints their terms, which is what `--formatter=pretty_table` shows of arguments.
+"""AMQP tables as Erlang prints their terms, which is what the formatters pretty_table and erlang show of arguments.
 
-Owns no state; called by `cli.render`. A table comes from the node as `[[name, type, value], ...]`, texts and binaries
-as Latin-1 of their octets, so that nothing is lost on the way. Each field is one term, printed as `~p` does: on one
-line when it fits into 80 columns, else broken where Erlang's printer breaks it. Nothing stands between two fields.
+Owns no state; called by `cli.render` and `cli.terms`. A table comes from the node as `[[name, type, value], ...]`,
+texts and binaries as Latin-1 of their octets, so that nothing is lost on the way. Each field is one term, printed as
+`~p` does: on one line when it fits into 80 columns, else broken where Erlang's printer breaks it. Nothing stands
+between two fields.
 
 Source: io_lib_pretty and io_lib_format of Erlang/OTP 25; what rabbitmqctl 3.10 prints.
 """
@@ -42,6 +43,16 @@ def printed(fields: list[Any]) -> list[str]:
     return "".join(_print(_field(*field), 1, 0, "") for field in fields).split("\n")
 
 
+def flat(fields: list[Any]) -> str:
+    """A table on one line, as a list; `--formatter=erlang` prints a row a line."""
+    return _flat(Group("[", [_field(*field) for field in fields], "]"))
+
+
+def binary(octets: str) -> str:
+    """A binary on one line; `octets` are given as Latin-1."""
+    return _flat(_binary(octets))
+
+
 def _field(name: str, kind: str, value: Any) -> Group:
     return Group("{", [_binary(name), kind, _term(kind, value)], "}")
 
@@ -62,7 +73,7 @@ def _term(kind: str, value: Any) -> Term:
         return "true" if value else "false"
     if isinstance(value, str):
         return _binary(value)
-    return _float(value) if kind in ("double", "float") else str(value)
+    return number(value) if kind in ("double", "float") else str(value)
 
 
 def _binary(octets: str) -> str | Octets:
@@ -72,7 +83,7 @@ def _binary(octets: str) -> str | Octets:
     return Octets(f"<<{','.join(str(ord(each)) for each in octets)}>>")
 
 
-def _float(value: float) -> str:
+def number(value: float) -> str:
     """The number in as few digits as tell it from its neighbours, with an exponent where that is shorter."""
     if not math.isfinite(value):
         return str(value)

@@ -59,9 +59,19 @@ class Invocation:
 
     def rows(self, columns: list[str], rows: list[list[Any]]) -> None:
         """A list in the chosen format."""
-        headers = not self.flags & {"silent", "no-table-headers"}
+        # --silent leaves the head line of csv, as rabbitmqctl's does.
+        without = (
+            {"no-table-headers"} if self.formatter == "csv" else {"silent", "no-table-headers"}
+        )
+        headers = not self.flags & without
         for line in render.lines(self.formatter, columns, rows, headers=headers):
             self.say(line)
+
+    def whole_list(self, columns: list[str], rows: list[list[Any]]) -> None:
+        """A list that rabbitmqctl prints at once, not row by row: an empty table is an empty line."""
+        self.rows(columns, rows)
+        if not rows and self.formatter == "table":
+            self.say("")
 
     def number(self, name: str, default: float) -> float:
         """An option that is a number. Raises: CliError 64."""

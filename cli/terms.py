@@ -31,7 +31,20 @@ def escaped(value: str) -> str:
     """Control characters must not reach a terminal: names come from clients."""
     if value.isprintable():
         return value
-    return "".join(each if each.isprintable() else f"\\{ord(each):03o}" for each in value)
+    return "".join(each if each.isprintable() else _octal(each) for each in value)
+
+
+def _octal(character: str) -> str:
+    """A character as octets of three digits each, so that what follows is no part of it; `printf %b` reads them."""
+    return "".join(f"\\{octet:03o}" for octet in _octets(character))
+
+
+def _octets(value: str) -> bytes:
+    """The octets of a text: those that a client sent, also where they are no UTF-8."""
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")  # half a character that JSON spelt out
 
 
 def quoted(value: str) -> str:
@@ -46,7 +59,11 @@ def _term(value: Any, *, in_table: bool) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return quoted(value) if in_table else f"<<{quoted(value)}>>"
+        return quoted(value) if in_table else _binary(value)
+    if isinstance(value, float):
+        from burrowmq.cli.erlang_terms import number  # only here: most lists show no arguments
+
+        return number(value)
     if isinstance(value, list):
         return "[" + ",".join(_term(item, in_table=in_table) for item in value) + "]"
     if isinstance(value, dict):
@@ -54,7 +71,18 @@ def _term(value: Any, *, in_table: bool) -> str:
     return str(value)
 
 
+def _binary(value: str) -> str:
+    """A text as Erlang reads it back: a string of octets, not of characters."""
+    from burrowmq.cli.erlang_terms import binary
+
+    return binary(_octets(value).decode("latin-1"))
+
+
 def _mapping(value: dict[str, Any], *, in_table: bool) -> str:
+    if "octets" in value:
+        from burrowmq.cli.erlang_terms import flat
+
+        return flat(value["octets"])
     if "tuple" in value:
         return "{" + ",".join(_term(item, in_table=in_table) for item in value["tuple"]) + "}"
     if "table" not in value:
@@ -68,18 +96,21 @@ def _fields(fields: list[Any], in_table: bool) -> str:
 
 
 def _pair(key: str, kind: str, value: Any, in_table: bool) -> str:
-    if kind == "table":
-        shown = _fields(value, in_table)
-    elif kind == "array":
-        shown = "[" + ",".join(_element(inner, item, in_table) for inner, item in value) + "]"
-    else:
-        shown = _term(value, in_table=in_table)
-    name = _term(key, in_table=in_table)
+    shown, name = _typed(kind, value, in_table), _term(key, in_table=in_table)
     return f"{{{name},{shown}}}" if in_table or not kind else f"{{{name},{kind},{shown}}}"
 
 
+def _typed(kind: str, value: Any, in_table: bool) -> str:
+    """A value of an AMQP table; `kind` is empty for plain JSON."""
+    if kind == "table":
+        return _fields(value, in_table)
+    if kind == "array":
+        return "[" + ",".join(_element(inner, item, in_table) for inner, item in value) + "]"
+    return "undefined" if kind and value is None else _term(value, in_table=in_table)
+
+
 def _element(kind: str, value: Any, in_table: bool) -> str:
-    shown = _fields(value, in_table) if kind == "table" else _term(value, in_table=in_table)
+    shown = _typed(kind, value, in_table)
     return shown if in_table else f"{{{kind},{shown}}}"
 
 
@@ -110,15 +141,15 @@ def jsonable(value: Any) -> Any:
 
 
 def _object(fields: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, kind, value in fields:
-        if kind == "table":
-            found[key] = _object(value)
-        elif kind == "array":
-            found[key] = [_object(item) if inner == "table" else item for inner, item in value]
-        else:
-            found[key] = value
-    return found
+    return {key: _plain(kind, value) for key, kind, value in fields}
+
+
+def _plain(kind: str, value: Any) -> Any:
+    if kind == "table":
+        return _object(value)
+    if kind == "array":
+        return [_plain(inner, item) for inner, item in value]
+    return value
 
 
 def compact(value: Any) -> str:

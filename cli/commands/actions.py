@@ -9,7 +9,7 @@ import re
 import time
 
 from burrowmq.cli.client import Refused, segment
-from burrowmq.cli.errors import OK, UNAVAILABLE, USAGE, CliError, failure
+from burrowmq.cli.errors import OK, UNAVAILABLE, USAGE, CliError, bad_argument, failure
 from burrowmq.cli.invocation import Invocation
 
 # HTTP statuses from here on are no matter of the command.
@@ -36,6 +36,8 @@ def purge_queue(invocation: Invocation) -> int:
 def delete_queue(invocation: Invocation) -> int:
     """delete_queue QUEUE [--if-empty] [--if-unused]."""
     name, flags = invocation.args[0], invocation.flags
+    if not name:
+        raise bad_argument("Bad argument: queue name cannot be an empty string")
     conditions = [text for flag, text in (("if-empty", "if queue is empty"), ("if-unused", "if queue is unused"))
                   if flag in flags]  # fmt: skip
     condition = f" {' and '.join(conditions)}" if conditions else ""

@@ -15,17 +15,32 @@ from burrowmq.cli.errors import OK, UNAVAILABLE, CliError, bad_argument
 from burrowmq.cli.invocation import Invocation
 
 CONNECT_TIMEOUT_S = 5.0
+PROTOCOLS = {
+    **dict.fromkeys(("amqp091", "amqp0.9.1", "amqp0-9-1", "amqp0_9_1"), "amqp"),
+    "amqps": "amqp/ssl",
+    **dict.fromkeys(("http_api", "management", "ui"), "http"),
+    "prometheus": "http/prometheus",
+}
+"""Other names of protocols, RabbitMQ's and the exporter's own."""
 ALONE = "Node {} seems to be the only one in a single node cluster, the check does not apply"
 
 
 def _passed(invocation: Invocation, text: str, **details: Any) -> int:
+    """A check that passed; --silent leaves its status alone."""
+    if "silent" in invocation.flags and not invocation.is_machine_readable:
+        return _failed(invocation, invocation.node.failure) if invocation.node.failure else OK
+    return _answered(invocation, text, **details)
+
+
+def _answered(invocation: Invocation, text: str, **details: Any) -> int:
+    """What was asked for, with --silent too."""
     if invocation.node.failure:
         return _failed(invocation, invocation.node.failure)
     if invocation.is_machine_readable:
         invocation.say(
             terms.compact({"result": "ok", "node": invocation.node.node_name, **details})
         )
-    elif "silent" not in invocation.flags:
+    else:
         invocation.say(text)
     return OK
 
@@ -46,7 +61,7 @@ def ping(invocation: Invocation) -> int:
         f"Will ping {name}. This only checks if the OS process is running and answers on its control socket."
         f" Timeout: {milliseconds} ms."
     )
-    return _passed(invocation, "Ping succeeded")
+    return _answered(invocation, "Ping succeeded")
 
 
 def check_running(invocation: Invocation) -> int:
@@ -58,12 +73,16 @@ def check_running(invocation: Invocation) -> int:
     else:
         invocation.banner(f"Checking if RabbitMQ is running on node {name} ...")
     if invocation.node.process["state"] == "running":
-        return _passed(invocation, f"RabbitMQ on node {name} is fully booted and running")
+        text = f"RabbitMQ on node {name} is fully booted and running"
+        details = {"result": True, "message": text} if is_question else {}
+        return _answered(invocation, text, **details)
     text = (
         invocation.node.failure
         or f"RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)"
     )
-    return _passed(invocation, text) if is_question else _failed(invocation, text)
+    if is_question:
+        return _answered(invocation, text, result=False, message=text)
+    return _failed(invocation, text)
 
 
 def _alarms(invocation: Invocation) -> list[str]:
@@ -100,9 +119,13 @@ def alarms(invocation: Invocation) -> int:
     name = invocation.node.node_name
     invocation.banner(f"Asking node {name} to report any known resource alarms ...")
     found = _alarms(invocation)
-    return _passed(
-        invocation, "\n".join(found) or f"Node {name} reported no alarms, local or clusterwide"
-    )
+    if found:
+        told = f"Node {name} reported alarms"
+        return _answered(
+            invocation, "\n".join(found), **{"local": found, "global": [], "message": told}
+        )
+    text = f"Node {name} reported no alarms, local or clusterwide"
+    return _answered(invocation, text, alarms=[])
 
 
 def check_port_connectivity(invocation: Invocation) -> int:
@@ -161,13 +184,13 @@ def check_protocol_listener(invocation: Invocation) -> int:
     invocation.banner(
         f"Asking node {name} if there's an active listener for protocol {protocol} ..."
     )
-    wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(protocol, protocol)
+    wanted = PROTOCOLS.get(protocol.lower(), protocol.lower())
     if wanted in protocols:
-        return _passed(invocation, f"A listener for protocol {protocol} is running on node {name}.")
+        return _passed(invocation, f"A listener for protocol {wanted} is running on node {name}.")
     found = ", ".join(dict.fromkeys(protocols))
     return _failed(
         invocation,
-        f"No listener for protocol {protocol} is active on node {name}."
+        f"No listener for protocol {wanted} is active on node {name}."
         f" Found listeners for the following protocols: {found}",
     )
 

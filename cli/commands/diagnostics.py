@@ -18,6 +18,7 @@ from burrowmq.cli.invocation import Invocation
 from burrowmq.cli.render import BOLD, NORMAL
 
 PERIODS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
+BOOTED = "fully booted (check with is_running), stopped or has not started booting yet"
 LINES_DEFAULT = 50
 LINES_MAX = 1_000_000
 
@@ -256,13 +257,12 @@ def is_booting(invocation: Invocation) -> int:
     """is_booting: whether a start is under way."""
     name = invocation.node.node_name
     invocation.banner(f"Asking node {name} for its boot status ...")
-    if invocation.node.process["state"] == "starting":
-        invocation.say(f"RabbitMQ on node {name} is booting")
-        return OK
-    invocation.say(
-        f"RabbitMQ on node {name} is fully booted (check with is_running),"
-        " stopped or has not started booting yet"
-    )
+    is_starting = invocation.node.process["state"] == "starting"
+    text = "is booting" if is_starting else f"is {BOOTED}"
+    text = f"RabbitMQ on node {name} {text}"
+    if invocation.is_machine_readable:
+        text = terms.compact({"message": text, "result": is_starting})
+    invocation.say(text)
     return OK
 
 

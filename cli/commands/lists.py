@@ -82,7 +82,7 @@ def _print(invocation: Invocation, kind: Kind, columns: list[str], **query: str)
     asked = {"columns": ",".join(columns), **query}
     if kind.has_vhost:
         asked["vhost"] = invocation.vhost
-    if invocation.formatter == "pretty_table":
+    if invocation.formatter in ("pretty_table", "erlang"):
         asked["octets"] = "true"  # arguments that are no text are shown by their octets
     answer = invocation.node.get(f"/api/burrowmq/list/{kind.path}?{urlencode(asked)}")
     rows = answer["rows"]
@@ -92,7 +92,8 @@ def _print(invocation: Invocation, kind: Kind, columns: list[str], **query: str)
         for row in rows:
             states = ", ".join(f"{{{node}, {state}}}" for node, state in row[place].items())
             row[place] = f"[{states}]"
-    invocation.rows(columns, rows)
+    print_rows = invocation.whole_list if kind.path == "permissions" else invocation.rows
+    print_rows(columns, rows)
     return OK
 
 
@@ -139,7 +140,9 @@ def channels(invocation: Invocation) -> int:
 
 def consumers(invocation: Invocation) -> int:
     """list_consumers."""
-    columns = _columns(CONSUMERS, invocation)
+    asked = _columns(CONSUMERS, invocation)
+    # In rabbitmqctl's own order, whatever was asked for: scripts count columns.
+    columns = [column for column in CONSUMERS.columns.split() if column in asked]
     invocation.banner(f"Listing consumers in vhost {invocation.vhost} ...")
     return _print(invocation, CONSUMERS, columns)
 

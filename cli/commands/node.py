@@ -223,6 +223,11 @@ def listeners(invocation: Invocation) -> int:
     """Listeners."""
     document = invocation.node.get("/api/burrowmq/status")
     name = document["node"]
+    if invocation.formatter == "csv":
+        columns = ["node", "protocol", "interface", "port", "purpose"]
+        rows = [[row[column] for column in columns] for row in document["listeners"]]
+        invocation.rows(columns, rows)
+        return OK
     if invocation.is_machine_readable:
         invocation.say(
             terms.compact({"listeners": document["listeners"], "node": name, "result": "ok"})
@@ -237,7 +242,10 @@ def listeners(invocation: Invocation) -> int:
 def server_version(invocation: Invocation) -> int:
     """server_version."""
     invocation.banner(f"Asking node {invocation.node.node_name} for its RabbitMQ version...")
-    invocation.say(str(invocation.node.process["version"]))
+    version = str(invocation.node.process["version"])
+    if invocation.is_machine_readable:
+        version = terms.compact({"result": "ok", "value": version})
+    invocation.say(version)
     return OK
 
 

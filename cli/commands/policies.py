@@ -21,9 +21,13 @@ COLUMNS = ["vhost", "name", "pattern", "apply-to", "definition", "priority"]
 def parsed(text: str) -> Any:
     """The JSON of an argument. Raises: CliError 69."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)  # Python reads NaN and 1e999, which are no JSON
+    except RecursionError as error:
+        raise failure("JSON decoding error. Reason: nested too deeply") from error
     except ValueError as error:
         raise failure(f"JSON decoding error. Reason: {error}") from error
+    return value
 
 
 def without_vhost(invocation: Invocation) -> CliError:
@@ -92,9 +96,7 @@ def listed(invocation: Invocation, kind: str, columns: list[str], **query: str) 
         answer = invocation.node.get(f"/api/burrowmq/list/{kind}?{asked}")
     except Refused as refused:
         raise CliError(DATAERR, refused.reason) from refused
-    invocation.rows(columns, answer["rows"])
-    if not answer["rows"] and not invocation.is_machine_readable:
-        invocation.say("")  # rabbitmqctl prints an empty line for an empty list of these
+    invocation.whole_list(columns, answer["rows"])
     return OK
 
 
@@ -215,14 +217,16 @@ def list_vhost_limits(invocation: Invocation) -> int:
     if "global" in invocation.flags:
         invocation.banner("Listing limits for all vhosts ...")
         rows = invocation.node.get("/api/vhost-limits")
-        invocation.rows(["vhost", "limits"], [[row["vhost"], _json(row["value"])] for row in rows])
+        shown = [[row["vhost"], _json(row["value"])] for row in rows]
+        invocation.whole_list(["vhost", "limits"], shown)
         return OK
     invocation.banner(f'Listing limits for vhost "{invocation.vhost}" ...')
     try:
         rows = invocation.node.get(f"/api/vhost-limits/{segment(invocation.vhost)}")
     except Refused as refused:
         raise without_vhost(invocation) from refused
-    invocation.say(_json(rows[0]["value"]) if rows else "")
+    nothing = "[]" if invocation.is_machine_readable else ""
+    invocation.say(_json(rows[0]["value"]) if rows else nothing)
     return OK
 
 
@@ -263,7 +267,8 @@ def list_user_limits(invocation: Invocation) -> int:
     if "global" in invocation.flags:
         invocation.banner("Listing limits for all users ...")
         rows = invocation.node.get("/api/user-limits")
-        invocation.rows(["user", "limits"], [[row["user"], _json(row["value"])] for row in rows])
+        shown = [[row["user"], _json(row["value"])] for row in rows]
+        invocation.whole_list(["user", "limits"], shown)
         return OK
     name = invocation.values.get("user", "guest")
     invocation.banner(f'Listing limits for user "{name}" ...')

@@ -110,6 +110,11 @@ def restart_vhost(invocation: Invocation) -> int:
     """restart_vhost: every virtual host of a running node runs."""
     name, vhost = invocation.node.node_name, invocation.vhost
     invocation.banner(f"Trying to restart vhost '{vhost}' on node '{name}' ...")
+    known = invocation.node.get("/api/burrowmq/list/vhosts?columns=name")["rows"]
+    if [vhost] not in known:
+        # RabbitMQ's words, without a space as well.
+        text = f"Failed to start vhost '{vhost}' on node '{name}'Reason: {{:no_such_vhost, \"{vhost}\"}}"
+        raise failure(text, SOFTWARE)
     invocation.say(f"Vhost '{vhost}' is already running on node '{name}'")
     return OK
 

@@ -168,8 +168,9 @@ def set_permissions_globally(invocation: Invocation) -> int:
 
 
 def _vhost_text(invocation: Invocation, refused: Refused) -> str:
-    if refused.status == 404:
-        return f"Virtual host '{invocation.vhost}' does not exist"
+    """Why permissions were refused to a user that is there."""
+    if refused.status == 404 or refused.reason == "vhost_or_user_not_found":
+        return f"Virtual host {invocation.vhost} does not exist"
     return refused.reason
 
 
@@ -207,11 +208,19 @@ def _change_topic_permissions(invocation: Invocation, method: str, path: str, bo
         invocation.node.request(method, path, body)
     except Refused as refused:
         if not _has_vhost(invocation, invocation.vhost):
-            raise failure(f"Virtual host '{invocation.vhost}' does not exist") from refused
+            raise failure(f"Virtual host {invocation.vhost} does not exist") from refused
         # Clearing what is not there is fine.
         if refused.status != 404:
-            raise failure(refused.reason) from refused
+            raise failure(_topic_text(refused)) from refused
     return OK
+
+
+def _topic_text(refused: Refused) -> str:
+    """The API tells a bad pattern as RabbitMQ's does, as a term: the pattern, what is wrong and where."""
+    match refused.body.get("reason"):
+        case ["invalid_regexp", _, [str(what), _]]:
+            return f"invalid regular expression: {what}"
+    return refused.reason
 
 
 def set_topic_permissions(invocation: Invocation) -> int:

@@ -27,7 +27,7 @@ def test_the_lazy_queue_guides_transcript() -> None:
 
 
 def test_erlang_and_json() -> None:
-    assert shown("erlang") == ['[[{name,<<"a\\011b">>},{n,1}],', ' [{name,<<"q\\"">>},{n,\'\'}]]']
+    assert shown("erlang") == ['[[{name,<<"a\\tb">>},{n,1}],', ' [{name,<<"q\\"">>},{n,\'\'}]]']
     assert shown("json") == ["[", '{"name":"a\\tb","n":1}', ',{"name":"q\\"","n":""}', "]"]
     assert len(shown("json_stream")) == 2
 

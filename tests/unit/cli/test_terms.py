@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from burrowmq.cli import terms
 
 TABLE = {"table": [["x-ttl", "signedint", 5], ["t", "table", [["b", "bool", True]]],
@@ -18,6 +20,30 @@ def test_in_tables() -> None:
     assert terms.text("esc\x1b[31m") == "esc\\033[31m"
 
 
+def test_what_is_escaped_has_three_digits_an_octet() -> None:
+    assert terms.text("a\u202e7") == "a\\342\\200\\2567"
+    assert terms.text("c\x85\udcff") == "c\\302\\205\\377"
+    assert terms.text("\ud800") == "\\355\\240\\200"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1e20, "1.0e20"), (1.25e-7, "1.25e-7"), (1000.0, "1.0e3"), (1.5, "1.5")]
+)
+def test_numbers_are_erlangs(value: float, shown: str) -> None:
+    assert terms.text({"table": [["x", "double", value]]}) == f'[{{"x",{shown}}}]'
+
+
+def test_arrays_within_arrays() -> None:
+    inner = ["array", [["bool", True], ["void", None], ["array", [["longstr", "s"]]]]]
+    table = {"table": [["x", "array", [["signedint", 1], inner]]]}
+    assert terms.text(table) == '[{"x",[1,[true,undefined,["s"]]]}]'
+    assert terms.jsonable(table) == {"x": [1, [True, None, ["s"]]]}
+    assert terms.erlang("arguments", table) == (
+        '{arguments,[{<<"x">>,array,[{signedint,1},'
+        '{array,[{bool,true},{void,undefined},{array,[{longstr,<<"s">>}]}]}]}]}'
+    )
+
+
 def test_as_erlang() -> None:
     assert (
         terms.erlang("arguments", {"table": [["k", "longstr", "v"]]})
@@ -26,6 +52,17 @@ def test_as_erlang() -> None:
     assert terms.erlang("state", "running") == "{state,running}"
     assert terms.erlang("pid", "<a@b.1.2.0>") == "{pid,<a@b.1.2.0>}"
     assert terms.erlang("tags", ["administrator"]) == "{tags,[administrator]}"
+
+
+def test_binaries_of_erlang_are_octets() -> None:
+    assert terms.erlang("name", "") == "{name,<<>>}"
+    assert terms.erlang("name", "\x1b\n") == '{name,<<"\\e\\n">>}'
+    assert terms.erlang("name", "\u00fc") == '{name,<<"\u00c3\u00bc">>}'
+    assert terms.erlang("name", "\u4e00") == "{name,<<228,184,128>>}"
+    octets = {"octets": [["k", "binary", "\xff\x00"], ["v", "void", None]]}
+    assert terms.erlang("arguments", octets) == (
+        '{arguments,[{<<"k">>,binary,<<255,0>>},{<<"v">>,void,undefined}]}'
+    )
 
 
 def test_as_json() -> None:

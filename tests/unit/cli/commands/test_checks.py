@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.served import Served
 
 
@@ -101,3 +103,35 @@ def test_mirrored_queues_are_what_is_deprecated(served: Served) -> None:
     assert output == (69, "", "Error:\nPolicy ha enables classic queue mirroring\n")
     assert '"policies":["ha"]' in served.ctl(mirrors, "--formatter", "json").out
     assert served.ctl("-q", features).code == 69
+
+
+def test_questions_in_json_answer_what_was_asked(served: Served) -> None:
+    def answer(name: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads(served.ctl(name, "--formatter", "json").out)
+        return found
+
+    assert answer("alarms") == {"result": "ok", "node": "rabbit@test", "alarms": []}
+    assert answer("is_running")["result"] is True
+    assert answer("is_booting")["result"] is False
+    assert answer("server_version")["value"] == served.ctl("-q", "server_version").out.strip()
+    served.bench.run_short_of_memory()
+    found = answer("alarms")
+    assert (found["local"], found["global"]) == (["Memory alarm on node rabbit@test"], [])
+
+
+def test_listeners_as_csv(served: Served) -> None:
+    head, *rows = served.ctl("listeners", "--formatter", "csv").out.splitlines()
+    assert head == '"node","protocol","interface","port","purpose"'
+    assert f'"rabbit@test","amqp","127.0.0.1","{served.bench.port}","AMQP 0-9-1"' in rows
+
+
+def test_silent_says_nothing_of_checks_and_answers_questions(served: Served) -> None:
+    assert served.ctl("-s", "check_local_alarms") == (0, "", "")
+    assert served.ctl("-s", "ping") == (0, "Ping succeeded\n", "")
+    served.bench.run_short_of_memory()
+    assert served.ctl("-s", "alarms") == (0, "Memory alarm on node rabbit@test\n", "")
+
+
+@pytest.mark.parametrize("name", ["AMQP", "amqp0.9.1", "management", "http_api", "Http"])
+def test_protocols_have_other_names(served: Served, name: str) -> None:
+    assert served.ctl("check_protocol_listener", name).code == 0

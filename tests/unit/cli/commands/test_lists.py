@@ -114,3 +114,24 @@ def test_a_running_node_has_no_offline_queues(served: Served) -> None:
 def test_the_state_of_a_vhost_reads_as_in_rabbitmq(served: Served) -> None:
     output = served.ctl("-s", "list_vhosts", "cluster_state")
     assert output.out == "[{rabbit@test, running}]\n"
+
+
+def test_consumers_keep_rabbitmqctls_order_of_columns(served: Served) -> None:
+    output = served.ctl("-q", "list_consumers", "active,arguments", "queue_name")
+    assert output.out == "queue_name\tactive\targuments\norders\ttrue\t[]\n"
+
+
+def test_silent_csv_keeps_its_head(served: Served) -> None:
+    assert served.ctl("-s", "list_queues", "--formatter", "csv").out == (
+        '"name","messages"\n"lazy","3"\n"orders","4"\n'
+    )
+    output = served.ctl("list_queues", "--formatter", "csv", "--no-table-headers")
+    assert output.out.startswith('"lazy"')
+
+
+def test_erlangs_arguments_are_octets(served: Served) -> None:
+    output = served.ctl("-q", "list_queues", "--formatter", "erlang", "name", "arguments")
+    assert output.out == (
+        '[[{name,<<"lazy">>},{arguments,[{<<"x-queue-mode">>,longstr,<<"lazy">>}]}],\n'
+        ' [{name,<<"orders">>},{arguments,[]}]]\n'
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.served import Served
@@ -153,3 +155,20 @@ def test_user_limits(served: Served) -> None:
         'Clearing all limits for user "guest" ...\n'
     )
     assert served.ctl("list_user_limits").out.endswith("{}\n")
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", "[" * 20_000])
+def test_what_only_python_reads_is_no_json(served: Served, text: str) -> None:
+    output = served.ctl("set_global_parameter", "gp", text)
+    assert output.code == 69
+    assert output.err.startswith("Error:\nJSON decoding error. Reason: ")
+
+
+def test_lists_that_are_empty(served: Served) -> None:
+    served.ctl("add_vhost", "v")
+    for name in ("list_permissions", "list_policies", "list_parameters", "list_vhost_limits"):
+        assert served.ctl("-q", "-p", "v", name).out == "\n"
+        assert json.loads(served.ctl("-p", "v", name, "--formatter", "json").out) == []
+    assert served.ctl("-q", "-p", "v", "list_policies", "--formatter", "erlang").out == "[]\n"
+    for name in ("list_vhost_limits", "list_user_limits"):
+        assert served.ctl("-q", name, "--global").out == "\n"

@@ -65,3 +65,9 @@ def test_a_reset_is_refused_on_a_stopped_node_too(stays_stopped: Served, name: s
     assert stays_stopped.ctl(name) == (
         69, "", "Error:\nto empty a node, stop it and remove its data directory\n"
     )  # fmt: skip
+
+
+def test_no_vhost_that_is_missing_runs(served: Served) -> None:
+    output = served.ctl("restart_vhost", "-p", "nope")
+    assert output.code == 70
+    assert output.err.startswith("Error:\nFailed to start vhost 'nope' on node")

@@ -117,3 +117,35 @@ def test_permissions_in_every_virtual_host(served: Served) -> None:
     assert served.ctl("-s", "list_user_permissions", "ann").out == "/\ta\tb\tc\nv/1\ta\tb\tc\n"
     assert served.ctl("-q", "set_permissions_globally", "nobody", "", "", "").code == 67
     assert served.ctl("-q", "set_permissions_globally", "ann", "(", "", "").code == 69
+
+
+def test_permissions_in_a_virtual_host_that_is_missing(served: Served) -> None:
+    for argv in (
+        ("set_permissions", "guest", "", "", ""),
+        ("clear_permissions", "guest"),
+        ("set_topic_permissions", "guest", "amq.topic", "", ""),
+    ):
+        output = served.ctl("-p", "nope", *argv)
+        assert (output.code, output.err) == (69, "Error:\nVirtual host nope does not exist\n")
+
+
+def test_bad_patterns_are_told_in_words(served: Served) -> None:
+    text = "Error:\ninvalid regular expression: missing )\n"
+    assert served.ctl("set_permissions", "guest", "(", "", "").err == text
+    assert served.ctl("set_topic_permissions", "guest", "amq.topic", "(", "").err == text
+
+
+def test_an_empty_name_is_none(served: Served) -> None:
+    served.ctl("set_topic_permissions", "guest", "amq.topic", "a", "b")
+    for argv in (
+        ("clear_topic_permissions", "guest", ""),
+        ("delete_vhost", ""),
+        ("clear_policy", ""),
+        ("purge_queue", ""),
+        ("delete_queue", ""),
+        ("set_global_parameter", "", "1"),
+    ):
+        output = served.ctl(*argv)
+        assert output.code == 65
+        assert "cannot be an empty string" in output.err
+    assert "amq.topic" in served.ctl("list_topic_permissions").out
