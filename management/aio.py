@@ -39,4 +39,13 @@ SERVER_LOGGER = logging.getLogger("management.http")
 """Where aiohttp's server writes."""
 SERVER_LOGGER.addFilter(_NoPeerFaults())
 
-__all__ = ["SERVER_LOGGER", "http_exceptions", "web"]
+__all__ = ["SERVER_LOGGER", "accepts_gzip", "http_exceptions", "web"]
+
+
+def accepts_gzip(request: web.Request) -> bool:
+    """Whether the request says so, and not that it would rather not (`gzip;q=0`)."""
+    for each in request.headers.get("Accept-Encoding", "").split(","):
+        name, _, quality = each.partition(";")
+        if name.strip().lower() in ("gzip", "*"):
+            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

@@ -14,7 +14,7 @@ import asyncio
 import hashlib
 import zlib
 
-from burrowmq.management.aio import web
+from burrowmq.management.aio import accepts_gzip, web
 
 # Below it the headers are most of the answer.
 COMPRESSED_FROM_BYTES = 1_400
@@ -46,13 +46,10 @@ async def encoded(request: web.Request, response: web.StreamResponse) -> web.Str
     return response
 
 
-def accepts_gzip(request: web.Request) -> bool:
-    """Whether the request says so, and not that it would rather not (`gzip;q=0`)."""
-    for each in request.headers.get("Accept-Encoding", "").split(","):
-        name, _, quality = each.partition(";")
-        if name.strip().lower() in ("gzip", "*"):
-            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
+def compress(request: web.Request, response: web.StreamResponse) -> None:
+    """Have an answer that is sent while it is made compressed, if the request accepts it."""
+    if accepts_gzip(request):
+        response.enable_compression(web.ContentCoding.gzip)
 
 
 def _compressed(body: bytes) -> bytes:

@@ -20,6 +20,7 @@ from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.words import json_document
 from burrowmq.management.aio import web
 from burrowmq.management.answers.access import Caller
+from burrowmq.management.answers.encoding import compress
 from burrowmq.management.answers.rates import Rates
 from burrowmq.management.answers.turns import ROWS_PER_TURN, gathered, pieces
 
@@ -236,7 +237,7 @@ async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
         return web.Response(content_type="application/json")
     response = web.StreamResponse()
     response.content_type = "application/json"
-    response.enable_compression()
+    compress(call.request, response)
     await response.prepare(call.request)
     try:
         async for piece in pieces(chain(begin, rest), TEXTS_PER_TURN):

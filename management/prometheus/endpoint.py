@@ -19,6 +19,7 @@ from burrowmq.broker.node.node import Node
 from burrowmq.management import settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import access
+from burrowmq.management.answers.encoding import compress
 from burrowmq.management.answers.reply import ApiError, LoginRequired, reply, unauthorised
 from burrowmq.management.callers import CALLERS, Callers
 
@@ -41,9 +42,11 @@ def create_app(host: Node, callers: Callers) -> web.Application:
     app[HOST], app[CALLERS] = host, callers
     app[SUMS], app[OBJECTS] = asyncio.Lock(), asyncio.Lock()
     path = settings.metrics_path(config)
-    app.router.add_get(path, _per_object if settings.metrics_per_object(config) else _aggregated)
-    app.router.add_get(f"{path}/per-object", _per_object)
-    app.router.add_get(f"{path}/detailed", _detailed)
+    default = _per_object if settings.metrics_per_object(config) else _aggregated
+    pages = {"": default, "/default": default, "/per-object": _per_object, "/detailed": _detailed}
+    for name, handler in pages.items():
+        for end in ("", "/"):  # RabbitMQ's answers with a slash behind it as well
+            app.router.add_get(f"{path}{name}{end}", handler)
     return app
 
 
@@ -100,7 +103,7 @@ async def _page(request: web.Request, turn: asyncio.Lock, families: Families) ->
         if node is None:
             return web.Response(status=503)
         response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
-        response.enable_compression()
+        compress(request, response)
         try:
             async with asyncio.timeout(PAGE_LIMIT_S):
                 found = await families(exposition, node)

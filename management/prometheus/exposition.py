@@ -86,6 +86,7 @@ async def written(families: Iterable[Family]) -> AsyncIterator[bytes]:
 async def per_object(node: RunningNode) -> list[Family]:
     """One series an object."""
     families = [*_identity("rabbitmq_", node), *_node_families(node), *global_families(node)]
+    families += _totals(node)
     wanted = {
         metric.family for metric in (*metrics.QUEUES, *metrics.CONNECTIONS, *metrics.CHANNELS)
     }
@@ -97,6 +98,10 @@ async def detailed(node: RunningNode, wanted: set[str], vhosts: set[str] | None)
     prefix = "rabbitmq_detailed_"
     families = list(_identity("rabbitmq_", node))
     values = _node_values(node)
+    if metrics.QUEUE in wanted:
+        wanted = wanted | {metrics.CONSUMER_COUNT}  # which is a part of it that is had alone, too
+    if "auth_attempt_metrics" in wanted:
+        families += _auth_families(prefix, node)
     families += [
         _single(prefix, each, values[each.column])
         for each in metrics.NODES
@@ -109,12 +114,9 @@ async def detailed(node: RunningNode, wanted: set[str], vhosts: set[str] | None)
 
 async def aggregated(node: RunningNode) -> list[Family]:
     """Sums: a page whose size does not depend on the number of queues."""
-    totals, counters = inspect.object_totals(node), inspect.counters(node)
+    counters = inspect.counters(node)
     families = [*_identity("rabbitmq_", node), *_node_families(node), *global_families(node)]
-    families += [
-        GaugeMetricFamily(f"rabbitmq_{name}", f"Number of {name}", totals[name])
-        for name in ("connections", "channels", "consumers", "queues")
-    ]
+    families += _totals(node)
     sums = await _queue_sums(node)
     families += [_single("rabbitmq_", metric, sums[metric.column]) for metric in metrics.QUEUES]
     families.append(
@@ -222,12 +224,7 @@ def _node_families(node: RunningNode) -> Iterator[Family]:
     values = _node_values(node)
     for metric in metrics.NODES:
         yield _single("rabbitmq_", metric, values[metric.column])
-    counters = inspect.counters(node)
-    attempts, failures = counters["auth_attempts"], counters["auth_failures"]
-    for name, value in (("", attempts), ("_succeeded", attempts - failures), ("_failed", failures)):
-        family = CounterMetricFamily(f"rabbitmq_auth_attempts{name}", "Logins", labels=["protocol"])
-        family.add_metric(["amqp091"], value)
-        yield family
+    yield from _auth_families("rabbitmq_", node)
     yield from _store_families(node)
     yield from _spread_families(node)
     yield from cluster_families(node)
@@ -237,6 +234,21 @@ def _node_families(node: RunningNode) -> Iterator[Family]:
         yield HistogramMetricFamily(
             "burrowmq_loop_stall_seconds", "How late the event loop ran its timers", buckets, None
         )
+
+
+def _auth_families(prefix: str, node: RunningNode) -> Iterator[Family]:
+    counters = inspect.counters(node)
+    attempts, failures = counters["auth_attempts"], counters["auth_failures"]
+    for name, value in (("", attempts), ("_succeeded", attempts - failures), ("_failed", failures)):
+        family = CounterMetricFamily(f"{prefix}auth_attempts{name}", "Logins", labels=["protocol"])
+        family.add_metric(["amqp091"], value)
+        yield family
+
+
+def _totals(node: RunningNode) -> Iterator[Family]:
+    totals = inspect.object_totals(node)
+    for name in ("connections", "channels", "consumers", "queues"):
+        yield GaugeMetricFamily(f"rabbitmq_{name}", f"Number of {name}", totals[name])
 
 
 def _spread_families(node: RunningNode) -> Iterator[Family]:
@@ -361,6 +373,8 @@ def _cluster_families(node: RunningNode, wanted: set[str]) -> Iterator[Family]:
             f"{prefix}exchange_bindings", "Bindings of an exchange", labels=labels
         )
         for row in inspect.exchanges(node):
+            if not row["name"] or row["internal"]:
+                continue  # as in RabbitMQ
             values = [row["vhost"], row["name"], row["type"]]
             names.add_metric(values, 1)
             bound.add_metric(values, _binding_count(node, row))
@@ -373,6 +387,4 @@ def _cluster_families(node: RunningNode, wanted: set[str]) -> Iterator[Family]:
 
 def _binding_count(node: RunningNode, row: Row) -> int:
     vhost = node.vhosts[row["vhost"]]
-    if not row["name"]:
-        return len(vhost.queues)
     return len(inspect.own_bindings(vhost, vhost.exchanges[row["name"]]))

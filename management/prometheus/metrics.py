@@ -30,6 +30,7 @@ def _counter(name: str, family: str, column: str, text: str) -> Metric:
 
 
 COARSE, QUEUE = "queue_coarse_metrics", "queue_metrics"
+CONSUMER_COUNT = "queue_consumer_count"
 QUEUES = (
     _gauge(
         "queue_messages_ready",
@@ -44,7 +45,7 @@ QUEUES = (
         "Messages delivered and not yet acknowledged",
     ),
     _gauge("queue_messages", COARSE, "messages", "Ready and unacknowledged messages"),
-    _gauge("queue_consumers", "queue_consumer_count", "consumers", "Consumers on a queue"),
+    _gauge("queue_consumers", CONSUMER_COUNT, "consumers", "Consumers on a queue"),
     _gauge(
         "queue_consumer_capacity",
         QUEUE,

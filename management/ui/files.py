@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from burrowmq.management.aio import web
+from burrowmq.management.aio import accepts_gzip, web
 
 STATIC = Path(__file__).with_name("static")
 KINDS = {
@@ -97,6 +97,6 @@ def _answer(request: web.Request, name: str, is_final: bool) -> web.Response:
     if found.tag in (each.value for each in request.if_none_match or ()):
         return web.Response(status=304, headers=headers)
     body = found.plain
-    if "gzip" in request.headers.get("Accept-Encoding", ""):
+    if accepts_gzip(request):
         headers["Content-Encoding"], body = "gzip", found.compressed
     return web.Response(body=body, content_type=found.kind, charset="utf-8", headers=headers)

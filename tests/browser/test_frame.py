@@ -113,7 +113,7 @@ def test_search_answers_questions_in_the_virtual_host_that_is_chosen(
     page.locator(".vhosts select").select_option("shop")
     page.get_by_text("2 queues").wait_for()
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox", name="Search").wait_for()
+    page.get_by_role("combobox").and_(page.locator(":focus")).wait_for()
     page.keyboard.type("who sends")
     page.get_by_role("option").filter(has_text="who sends most").wait_for()
     page.keyboard.press("Enter")
@@ -180,6 +180,71 @@ def test_a_form_outlives_the_node(look: Callable[..., Looker], process: BrokerPr
     looker.page.keyboard.press("Enter")
     dialog.wait_for(state="detached")
     assert looker.page.get_by_label("Name", exact=True).input_value() == "half-typed"
+    looker.page.get_by_text("stale", exact=True).wait_for(state="detached")
+
+
+def test_who_has_to_log_in_again_cannot_leave_that_by_esc(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    """Chromium closes a dialog at the second Esc, whatever its page says; the page behind it stands still."""
+    node.user("anna", "/", tags="administrator")
+    looker = look()
+    looker.log_in("anna", "anna")
+    looker.page.get_by_role("navigation", name="Pages").first.wait_for()
+    node.api("PUT", "/api/users/anna", {"password": "other", "tags": "administrator"})
+    dialog = looker.page.get_by_role("dialog", name="Log in again")
+    dialog.get_by_text("knows this login no more").wait_for()
+    for _ in range(4):
+        looker.page.keyboard.press("Escape")
+    dialog.get_by_label("Name").fill("anna")
+    dialog.get_by_label("Password").fill("other")
+    looker.page.keyboard.press("Enter")
+    dialog.wait_for(state="detached")
+
+
+def test_what_was_not_answered_is_neither_done_nor_tried_again(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    looker = look().enter()
+    looker.go("exchanges")
+    looker.page.get_by_text("Declare an exchange").click()
+    looker.page.get_by_label("Name").last.fill("e")
+    for path in ("exchanges/**", "login"):
+        looker.page.route(f"**/api/{path}", lambda route: route.abort())
+    looker.page.get_by_role("button", name="Declare", exact=True).click()
+    looker.page.get_by_text("Whether it was done is not known").wait_for()
+    looker.page.get_by_role("button", name="Log out").click()
+    looker.page.get_by_text("nobody was logged out").wait_for()
+    assert looker.page.get_by_role("navigation", name="Pages").first.is_visible()
+
+
+def test_an_address_of_no_page_shows_the_first(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    looker = look().enter()
+    looker.go("nosuch/page")
+    looker.sees("All well on")
+
+
+def test_a_node_that_hangs_is_told_like_one_that_is_away(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    looker = look()
+    looker.page.clock.install()
+    looker.enter()
+    looker.go("queues")
+    looker.page.get_by_text("0 queues").wait_for()
+    looker.page.route("**/api/**", lambda _: None)  # no answer
+    for _ in range(5):
+        looker.page.clock.fast_forward(6_000)
+    looker.page.get_by_text("The node gives no answer. The figures are those of").wait_for()
+    looker.go("exchanges")
+    looker.page.locator("main").get_by_text("Filter").wait_for()
+    looker.page.clock.fast_forward(20_000)
+    looker.page.locator("main").get_by_text("The node gives no answer.").wait_for()
+    looker.page.unroute("**/api/**")
+    looker.go("queues")
+    looker.page.get_by_text("0 queues").wait_for()
     looker.page.get_by_text("stale", exact=True).wait_for(state="detached")
 
 

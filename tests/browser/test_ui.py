@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
@@ -37,6 +38,22 @@ def test_every_page_is_shown_without_a_complaint(
     looker.sees("Why it is so")
     looker.sees("consumer capacity")
     assert looker.complaints == []
+
+
+def test_a_small_window_is_wide_enough(look: Callable[..., Looker], node: NodeClient) -> None:
+    """The pages whose tables stood out to the right of it, with names that have no place to break."""
+    channel = node.channel()
+    names = ["W" * 255, "M" * 255]
+    for name in names:
+        channel.queue_declare(name)
+    node.api("PUT", f"/api/users/{'U' * 200}", {"password": "x", "tags": "management"})
+    looker = look(viewport={"width": 360, "height": 740}).enter()
+    pinned = quote(json.dumps([["/", name] for name in names]))
+    for address in ("admin/users", "node", f"queues/compare?pinned={pinned}", "exchanges"):
+        looker.go(address)
+        looker.page.locator("main table").first.wait_for()
+        scrolls = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert not looker.page.evaluate(scrolls), address
 
 
 def test_hostile_names_are_text(look: Callable[..., Looker], node: NodeClient) -> None:
@@ -230,6 +247,7 @@ def test_by_keyboard_alone(look: Callable[..., Looker], node: NodeClient) -> Non
     node.channel().queue_declare("orders.incoming")
     looker = look().enter()
     looker.page.keyboard.press("Control+k")
+    looker.page.get_by_role("combobox").and_(looker.page.locator(":focus")).wait_for()
     looker.page.keyboard.type("incoming")
     looker.page.get_by_role("option", name="orders.incoming").wait_for()
     looker.page.keyboard.press("Enter")

@@ -3,6 +3,8 @@ import {useCallback, useEffect, useLayoutEffect, useRef, useState} from "./vendo
 
 const BASE = new URL(".", location.origin + location.pathname).href;
 const SELDOM_MS = 60000;
+// A node or a network that hangs breaks no connection; the answer may still come, so it is waited for.
+const LATE_MS = 15000;
 const listeners = new Set();
 const watchers = new Set();
 
@@ -19,6 +21,9 @@ export async function request(method, path, body, signal, more) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const answer = await (early(method, path) ?? fetch(BASE + "api/" + path, {
     method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
+  }).catch((error) => {
+    error.isChange = method !== "GET";
+    throw error;
   }));
   const alarms = answer.headers.get("x-alarms");
   if (alarms !== null) for (const watcher of watchers) watcher(alarms);
@@ -66,9 +71,13 @@ export function usePolled(path, seconds, isPaused, seldom = "") {
       if (isPaused || stop.signal.aborted) return;
       timer = setTimeout(ask, 1000 * Math.min(60, seconds * 2 ** Math.min(failures, 5)));
     };
+    const failed = (error) => {
+      if (!stop.signal.aborted) setState((was) => ({path, data: was.path === path ? was.data : null, error, at: was.at}));
+    };
     const ask = async () => {
       clearTimeout(timer);
       if (document.hidden) return;
+      const late = setTimeout(() => failed(new Error("It has not answered yet.")), LATE_MS);
       try {
         const isTime = seldom && performance.now() - seldomAt >= SELDOM_MS;
         const data = await request("GET", isTime ? `${path}&${seldom}` : path, undefined, stop.signal);
@@ -78,7 +87,9 @@ export function usePolled(path, seconds, isPaused, seldom = "") {
       } catch (error) {
         if (stop.signal.aborted) return;
         failures += error instanceof Refused ? 0 : 1;
-        setState((was) => ({path, data: was.path === path ? was.data : null, error, at: was.at}));
+        failed(error);
+      } finally {
+        clearTimeout(late);
       }
       wait();
     };

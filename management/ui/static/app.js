@@ -102,8 +102,10 @@ function App() {
 // The node was started anew, or the login was too old: whoever it was goes on where they were.
 function LoginAgain({onDone}) {
   const dialog = useRef(null);
-  useEffect(() => dialog.current.showModal(), []);
-  return html`<dialog ref=${dialog} class="login" aria-label="Log in again" onCancel=${(event) => event.preventDefault()}>
+  const show = () => dialog.current?.showModal();
+  useEffect(show, []);
+  // A browser lets nobody keep somebody from leaving by a second Esc; without it the page would stand still and say nothing.
+  return html`<dialog ref=${dialog} class="login" aria-label="Log in again" onCancel=${(event) => event.preventDefault()} onClose=${show}>
     <${Fetched} view="login" onDone=${onDone} isAgain /></dialog>`;
 }
 
@@ -119,6 +121,7 @@ function Frame({user, isOut, onLogout}) {
   const view = viewOf(route.parts);
   const vhost = route.query.vhost ?? "";
   const [said, setSaid] = useState(null);
+  const [isStuck, setStuck] = useState(false);
   useEffect(() => setSaid(reported()), [route]);
   useEffect(() => {
     const pressed = (event) => {
@@ -151,7 +154,12 @@ function Frame({user, isOut, onLogout}) {
     location.hash = link(route.parts.length ? route.parts : ["overview"], query);
   }, [route]);
   const logout = async () => {
-    await request("DELETE", "login").catch(() => {});
+    try {
+      await request("DELETE", "login");
+    } catch (error) {
+      // The cookie still counts, whatever this page would show.
+      if (error.status === undefined) return setStuck(true);
+    }
     onLogout();
   };
   return html`<div class="frame">
@@ -176,6 +184,7 @@ function Frame({user, isOut, onLogout}) {
     ${seen.isAway ? html`<div class="away" role="alert">The node gives no answer. The figures
       are those of ${seen.at ? clock(seen.at) : "never"}; it is asked again by itself.</div>` : null}
     <main id="main" tabindex="-1" class=${seen.isAway ? "stale" : ""}>
+      ${isStuck ? html`<p class="notice bad" role="alert">The node gives no answer: nobody was logged out.</p>` : null}
       ${said ? html`<p class="notice good" role="status">${said}</p>` : null}
       <${Fetched} key=${route.parts.join("/")} view=${view.key} ...${{route, user, vhost, setQuery, setSeen, zone}} isPaused=${isPaused || isOut} />
     </main>

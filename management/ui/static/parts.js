@@ -22,6 +22,8 @@ export function Failure({error, help}) {
 function advice(error) {
   if (error.status === 401) return html`<div class="hint">This user has not the tag or the permission for it.</div>`;
   if (error.status === 404) return html`<div class="hint">It is gone, or was never there.</div>`;
+  // Pages ask again; nobody does a change again.
+  if (error.isChange) return html`<div class="hint">Whether it was done is not known.</div>`;
   if (error.status === undefined) return html`<div class="hint">Trying again by itself.</div>`;
   return null;
 }

@@ -47,7 +47,7 @@ export const PLACES = [
 // What shows an address: the page in the rail that it belongs to, its title, and how to get it.
 export function viewOf(parts) {
   const name = VIEWS[parts[0]] ? parts[0] : "overview";
-  const key = VIEWS[`${name}/${parts.length}`] ? `${name}/${parts.length}` : name;
+  const key = name === parts[0] && VIEWS[`${name}/${parts.length}`] ? `${name}/${parts.length}` : name;
   const title = PAGES.find(([each]) => each === name)?.[1] ?? name[0].toUpperCase() + name.slice(1);
   return {name, key, title, within: WITHIN[name] ?? name};
 }

@@ -66,7 +66,7 @@ function Rows({caption, rows, queues, isMarked}) {
   const differs = (row) => new Set(row.values.filter((value, at) => queues[at].queue)).size > 1;
   const columns = [
     {key: "what", title: "What", cell: (row) => html`${row.title} ${isMarked && differs(row) ? html`<${Mark} text="differs" title="not the same for all of them" />` : null}`},
-    ...queues.map((queue, at) => ({key: String(at), title: short(queue.name, 20), figure: true, wide: at > 1, cell: (row) => row.values[at]})),
+    ...queues.map((queue, at) => ({key: String(at), title: html`<${Name} value=${queue.name} length=${20} />`, figure: true, wide: at > 1, cell: (row) => row.values[at]})),
   ];
   return html`<${Table} ...${{caption, columns, rows}} keyOf=${(row) => row.title} query=${{}} />`;
 }

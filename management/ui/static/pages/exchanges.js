@@ -2,7 +2,7 @@
 import {useState} from "../vendor/hooks.js";
 import {request} from "../api.js";
 import {ExchangeFeatures} from "../features.js";
-import {rateCell} from "../format.js";
+import {rateCell, visible} from "../format.js";
 import {html} from "../html.js";
 import {ExchangeLink, Failure, Name} from "../parts.js";
 import {path} from "../route.js";
@@ -18,7 +18,7 @@ const TYPES = [
 const COLUMNS = [
   {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, cell: text("vhost")},
   {key: "name", title: "Name", sort: "name", cell: (row) => html`<${ExchangeLink} ...${row} />`},
-  {key: "type", title: "Type", sort: "type", cell: text("type")},
+  {key: "type", title: "Type", sort: "type", cell: (row) => visible(row.type)},
   {key: "features", title: "Features", wide: true, cell: (row) => html`<${ExchangeFeatures} row=${row} />`},
   {key: "in", title: "In", sort: "message_stats.publish_in_details.rate", figure: true, cell: (row) => rateCell(row.message_stats ? row.message_stats.publish_in_details?.rate : 0)},
   {key: "out", title: "Out", sort: "message_stats.publish_out_details.rate", figure: true, wide: true, cell: (row) => rateCell(row.message_stats ? row.message_stats.publish_out_details?.rate : 0)},

@@ -28,7 +28,7 @@ export function Login({onDone, isAgain}) {
     }
   };
   return html`<h1>BurrowMQ</h1>
-    <p class="hint">${isAgain ? "The node knows this login no more: it was started anew, or the time was up. The page stays as it is." : `Message broker at ${location.host}`}</p>
+    <p class="hint">${isAgain ? "The node knows this login no more: it was started anew, the time was up, or the password was changed. The page stays as it is." : `Message broker at ${location.host}`}</p>
     <form onSubmit=${submit}>
       <label>Name <input ref=${name} name="username" autocomplete="username" required autofocus=${Boolean(isAgain)} /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>

@@ -9,7 +9,8 @@ import json
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from burrowmq.management.answers.encoding import COMPRESSED_FROM_BYTES, accepts_gzip
+from burrowmq.management.aio import accepts_gzip
+from burrowmq.management.answers.encoding import COMPRESSED_FROM_BYTES
 from tests.support.served import Served
 
 LOGIN = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}

@@ -18,7 +18,16 @@ from tests.support.served import Served, request, serving
 
 
 @pytest.mark.parametrize(
-    "path", ["/metrics", "/metrics/per-object", "/metrics/detailed?family=queue_metrics"]
+    "path",
+    [
+        "/metrics",
+        "/metrics/",
+        "/metrics/default",
+        "/metrics/per-object",
+        "/metrics/per-object/",
+        "/metrics/detailed?family=queue_metrics",
+        "/metrics/detailed/?family=queue_metrics",
+    ],
 )
 def test_pages(served: Served, path: str) -> None:
     answer = request(served.metrics_port, "GET", path)
@@ -35,6 +44,8 @@ def test_refusals_and_compression(served: Served) -> None:
     assert request(port, "HEAD", "/metrics/per-object").body == ""
     packed = request(port, "GET", "/metrics", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["content-encoding"] == "gzip"
+    plain = request(port, "GET", "/metrics", headers={"Accept-Encoding": "gzip;q=0"})
+    assert "content-encoding" not in plain.headers
 
 
 def test_scrapes_that_overlap_wait_and_who_has_gone_gets_none(

@@ -79,6 +79,15 @@ def test_only_counters_end_in_total_and_all_of_them_do(bench: NodeBench) -> None
         assert is_total <= {family.type == "counter"}, family.name
 
 
+def test_the_numbers_of_objects_stand_on_the_page_with_a_series_for_each(bench: NodeBench) -> None:
+    """The dashboards ask for them whichever page a node is scraped by."""
+    found = {each.name: each for each in made(asyncio.run(exposition.per_object(bench.node)))}
+    for name in ("connections", "channels", "consumers", "queues"):
+        (sample,) = found[f"rabbitmq_{name}"].samples
+        assert sample.value == samples(bench)[f"rabbitmq_{name}"]
+        assert sample.labels == {}
+
+
 def test_sums(bench: NodeBench) -> None:
     found = samples(bench)
     assert found["rabbitmq_queue_messages_ready"] == 6
@@ -115,6 +124,29 @@ def test_detailed_has_only_what_was_asked_for(bench: NodeBench) -> None:
     assert not [
         each for each in nowhere if each.name.startswith("rabbitmq_detailed") and each.samples
     ]
+
+
+def test_consumers_are_a_part_of_the_metrics_of_queues(bench: NodeBench) -> None:
+    for wanted in ({"queue_metrics"}, {"queue_metrics", "queue_consumer_count"}):
+        families = made(asyncio.run(exposition.detailed(bench.node, wanted, None)))
+        names = [each.name for each in families]
+        assert names.count("rabbitmq_detailed_queue_consumers") == 1
+
+
+def test_logins_are_a_family_that_can_be_asked_for(bench: NodeBench) -> None:
+    families = made(asyncio.run(exposition.detailed(bench.node, {"auth_attempt_metrics"}, None)))
+    (found,) = [each for each in families if each.name == "rabbitmq_detailed_auth_attempts"]
+    assert found.samples[0].labels == {"protocol": "amqp091"}
+
+
+def test_exchanges_that_nobody_binds_by_name_have_no_series(bench: NodeBench) -> None:
+    """RabbitMQ leaves out the default exchange and those that are internal."""
+    wanted = {"exchange_names", "exchange_bindings"}
+    families = made(asyncio.run(exposition.detailed(bench.node, wanted, None)))
+    for family in [each for each in families if each.name.startswith("rabbitmq_cluster_exchange")]:
+        names = {each.labels["exchange"] for each in family.samples}
+        assert "amq.topic" in names
+        assert not names & {"", "amq.rabbitmq.trace"}
 
 
 def test_cluster_families(bench: NodeBench) -> None:

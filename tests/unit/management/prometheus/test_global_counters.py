@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from burrowmq.broker import inspect
 from burrowmq.management.prometheus.metrics import GLOBAL_BY_QUEUE_TYPE
 from tests.support.bench.client import Client
+from tests.support.bench.node import NodeBench
 from tests.support.patience import patient
 from tests.support.served import Served, request, serving
 from tests.support.served_cluster import ServedCluster, serving_with_cluster
@@ -196,3 +197,19 @@ def test_what_dies_counts_for_the_type_that_it_dies_in(cluster: ServedCluster) -
         (of_quorum, "at_least_once")
     }
     assert all(kind == of_quorum for kind, _ in found["messages_dead_lettered_delivery_limit"])
+
+
+@pytest.mark.xfail(strict=True, reason="what is nacked is counted as confirmed")
+def test_what_is_nacked_is_not_confirmed(tmp_path: Path) -> None:
+    """RabbitMQ counts the acks alone, which is one of these three."""
+    arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    with NodeBench(tmp_path / "data") as bench:
+        client = bench.connect(1)
+        client.call(1, spec.Queue.Declare(queue="full", arguments=arguments))
+        client.call(1, spec.Confirm.Select())
+        answers = []
+        for _ in range(3):
+            client.send(publish_bytes(1, "", "full", b"m"))
+            answers += client.names()
+        assert inspect.counters(bench.node)["messages_received"] == 3
+        assert inspect.counters(bench.node)["messages_confirmed"] == 1, answers
