@@ -154,12 +154,12 @@ def _replayed(groups: list[_Group], root: str, seed: int) -> _Said:
     durable = max(group.durable for group in groups)
     expected = 1
     for group in groups:
-        is_next = group.sequence == expected
-        if group.sequence > durable and not (group.is_whole and (is_next or expected <= durable)):
-            break
-        if not is_next:
-            last = min(group.sequence - 1, durable)
+        last = min(group.sequence - 1, durable)
+        if last >= expected:
             said.damaged.append(f"commits {expected} to {last} of the log are missing")
+        is_next = group.sequence in (expected, last + 1)
+        if group.sequence > durable and not (group.is_whole and is_next):
+            break  # nothing behind it counts
         if not group.is_whole:
             said.damaged.append(f"commit {group.sequence} of the log is damaged")
         for kind, path, offset, data in _records_in(group.payload, seed):
