@@ -6,9 +6,9 @@ the totals, and for one virtual host at a time the tally of references into its 
 
 What is damage (exit status 1): a bad record between good ones or below what the index knows to be durable, a bad index
 entry, a header or a name that cannot be read, an entry without a body, a file that was there at the clean stop,
-definitions that a start refuses. What is not: a
-torn end of a file that a crash left (nothing there was confirmed), a file that it left without a header or a name
-because nothing came after that, a missing seal, an entry whose message had gone already.
+definitions that a start refuses. What is not: a torn end of a file that a crash left (nothing there was confirmed), a
+file that it left without a header or a name because nothing came after that, a missing seal, an entry whose message had
+gone already.
 """
 
 from __future__ import annotations

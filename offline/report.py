@@ -40,6 +40,11 @@ class FileReport:
         return shown("  ".join(parts))
 
 
+def missing(path: str, count: int) -> FileReport:
+    """Give the report of a file that a clean stop has left, and that is not there."""
+    return FileReport(path, problems=[f"missing since the clean stop, with {count} messages"])
+
+
 @dataclass(slots=True)
 class Totals:
     """Sums over all files of a data directory."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.progress import Progress
-from burrowmq.offline.report import NO_HEADER, FileReport
+from burrowmq.offline.report import NO_HEADER, FileReport, missing
 from burrowmq.storage import record
 from burrowmq.storage.directory.terms import FILE_SIZE_KEY
 from burrowmq.storage.errors import StoreRefused
@@ -72,17 +72,17 @@ def check_segments(
             if directory.is_clean:
                 slots = [slot for slot, count in enumerate(tally.counts(number)) if count]
                 found.lost += [base | slot for slot in slots]
-                found.reports.append(_missing(f"{path}/{file_name(number, 0)}", len(slots)))
+                found.reports.append(missing(f"{path}/{file_name(number, 0)}", len(slots)))
             continue
         table = owner.tables[number]
-        missing = table.restore_slots(tally.counts(number), tally.large_counts(number))
+        gone = table.restore_slots(tally.counts(number), tally.large_counts(number))
         found.lost += [
             base | slot for slot in owner.bad.get(number, ()) if tally.count_of(base | slot)
         ]
         if directory.is_clean:
-            found.lost += [base | slot for slot in missing]
+            found.lost += [base | slot for slot in gone]
         elif not owner.is_sealed:  # a seal has no place for what was removed: that is not lost
-            found.lost += [base | slot for slot in missing if not table.is_beyond(slot)]
+            found.lost += [base | slot for slot in gone if not table.is_beyond(slot)]
     for one in scanned:
         if not one.has_begun:
             # Nobody refers to what comes behind it: that was never written, or is gone.
@@ -97,10 +97,6 @@ def check_segments(
         found.reports.append(one.report)
     found.reports.sort(key=lambda report: report.path)
     return found
-
-
-def _missing(path: str, count: int) -> FileReport:
-    return FileReport(path, problems=[f"missing since the clean stop, with {count} messages"])
 
 
 def _scan(

@@ -8,7 +8,7 @@ missing file with bodies is told by those who look for them (`queue_check`, `seg
 from __future__ import annotations
 
 from burrowmq.offline.directory import StoreDirectory
-from burrowmq.offline.report import FileReport
+from burrowmq.offline.report import FileReport, missing
 from burrowmq.storage.directory.clean_stop import files_in
 from burrowmq.storage.directory.terms import TERMS_FILE, read_terms
 from burrowmq.storage.names import vhost_directory
@@ -33,7 +33,6 @@ def check_terms(directory: StoreDirectory) -> tuple[list[FileReport], int]:
         present = set(directory.seen.listdir(place)) if directory.seen.exists(place) else set()
         for segment in segments:
             if segment.names and segment.names[0] not in present:
-                problem = f"missing since the clean stop, with {segment.live} messages"
-                reports.append(FileReport(f"{place}/{segment.names[0]}", problems=[problem]))
+                reports.append(missing(f"{place}/{segment.names[0]}", segment.live))
                 lost += segment.live
     return reports, lost

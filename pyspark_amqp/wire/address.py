@@ -222,9 +222,8 @@ def _secret(path: str) -> str:
         text: str | None = octets.decode()
     except UnicodeDecodeError:
         text = None
-    if (
-        text is None
-    ):  # raised here, since the decoder's error has the octets, and would come along as the reason
+    if text is None:
+        # Raised here, since the decoder's error has the octets, and would come along as the reason.
         raise ValueError(f"{path} is no UTF-8")
     return text.rstrip("\r\n")
 

@@ -122,7 +122,10 @@ function Frame({user, isOut, onLogout}) {
   const vhost = route.query.vhost ?? "";
   const [said, setSaid] = useState(null);
   const [isStuck, setStuck] = useState(false);
-  useEffect(() => setSaid(reported()), [route]);
+  useEffect(() => {
+    setSaid(reported());
+    setStuck(false);
+  }, [route]);
   useEffect(() => {
     const pressed = (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
