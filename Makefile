@@ -101,7 +101,7 @@ lock: $(DEV_STAMP) ## resolve the dependencies again and rewrite both lock files
 run: $(RUN_STAMP) ## run the broker in the foreground on this machine, data in ./data (ARGS="--set key=value")
 	@exec $(BIN)/burrowmq-server --data-dir data $(ARGS)
 
-# ---- checks (less than a minute together) -----------------------------------------------------------
+# ---- checks (about a minute together) -----------------------------------------------------------
 
 .PHONY: fmt
 fmt: $(DEV_STAMP) ## format the code and apply the safe fixes
@@ -142,11 +142,11 @@ QUICK := $(PYTEST) -m "not slow and not long"
 QUICK_FIRST := tests/unit/management tests/unit/cli tests/regression
 
 .PHONY: quick-first
-quick-first: $(DEV_STAMP) ## its first half: management, command line, and what went wrong once
+quick-first: $(DEV_STAMP) ## the first half of quick: management, command line, and what went wrong once
 	@$(QUICK) $(QUICK_FIRST)
 
 .PHONY: quick-second
-quick-second: $(DEV_STAMP) ## its second half: all others
+quick-second: $(DEV_STAMP) ## the second half of quick: all others
 	@$(QUICK) tests/unit tests/regression $(QUICK_FIRST:%=--ignore=%)
 
 .PHONY: quick

@@ -24,7 +24,6 @@ ATOMIC_MAX: Final = 1000
 """Messages of an atomic batch that a server takes at most, unless it is configured otherwise."""
 ACK: Final = b""
 """An acknowledgement: an empty payload is one, too."""
-ACK_NEXT: Final = b"+NXT"
 NAK: Final = b"-NAK"
 WORKING: Final = b"+WPI"
 TERM: Final = b"+TERM"

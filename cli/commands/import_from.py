@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from burrowmq.cli import terms
 from burrowmq.cli.client import NodeClient, Refused, Unreachable, check_url
 from burrowmq.cli.equivalents import Finding, has_ttl, not_moved, taken
-from burrowmq.cli.errors import DATAERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
+from burrowmq.cli.errors import DATAERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError, failure
 from burrowmq.cli.invocation import Invocation
 
 PATH = "/api/burrowmq/import"
@@ -114,7 +114,12 @@ def _check(invocation: Invocation, path: str) -> int:
 
 
 def _stop(invocation: Invocation) -> int:
-    found = invocation.node.request("DELETE", PATH)
+    try:
+        found = invocation.node.request("DELETE", PATH)
+    except Refused as error:
+        if error.status != 404:
+            raise
+        raise failure("there was no import since the node started", UNAVAILABLE) from error
     _report(invocation, found, [])
     return OK
 

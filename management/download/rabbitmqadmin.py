@@ -19,6 +19,7 @@ import urllib.request
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+VERSION = "3.13.7"  # of RabbitMQ, whose script this stands for
 FORMATS = ("table", "tsv", "long", "kvp", "bash", "raw_json", "pretty_json")
 LISTS = (
     "connections", "channels", "consumers", "exchanges", "queues", "bindings", "users", "vhosts", "permissions",
@@ -37,8 +38,30 @@ IN_VHOST = frozenset(
         "vhost_limits",
     ]
 )
-FIRST = ("vhost", "name", "source", "user", "type")
-OVERVIEW = "rabbitmq_version,cluster_name,queue_totals.messages,object_totals.queues"
+FIRST = ("vhost", "name", "type", "source", "destination", "destination_type", "routing_key")
+# The columns of a list whose command names none; the other kinds have all that there are.
+USUAL = {
+    "connections": ["name", "user", "channels"],
+    "channels": ["name", "user"],
+    "exchanges": ["name", "type"],
+    "queues": ["name", "messages"],
+    "bindings": ["source", "destination", "routing_key"],
+    "vhosts": ["name", "messages"],
+    "nodes": ["name", "type", "mem_used"],
+    "overview": [
+        "rabbitmq_version",
+        "cluster_name",
+        "queue_totals.messages",
+        "object_totals.queues",
+    ],
+}
+# Objects that are one cell, as JSON, and not columns of their own.
+DOCUMENTS = {
+    "parameters": "value",
+    "policies": "definition",
+    "operator_policies": "definition",
+    "vhost_limits": "value",
+}
 # Of each kind: its path, what has to be said, what may be, and which of these are JSON.
 Kind = tuple[str, tuple[str, ...], dict[str, Any], tuple[str, ...]]
 DECLARE: dict[str, Kind] = {
@@ -113,8 +136,9 @@ class Api:
         self.headers = {"Authorization": f"Basic {login}", "Content-Type": "application/json"}
         self.timeout = options.request_timeout
         self.context = ssl.create_default_context(cafile=options.ssl_ca_cert_file or None)
-        if options.ssl_insecure:
+        if options.ssl_insecure or options.ssl_disable_hostname_verification:
             self.context.check_hostname = False
+        if options.ssl_insecure:
             self.context.verify_mode = ssl.CERT_NONE
         if options.ssl_cert_file:
             self.context.load_cert_chain(options.ssl_cert_file, options.ssl_key_file or None)
@@ -161,22 +185,24 @@ def _parser() -> argparse.ArgumentParser:
         (("-U", "--base-uri"), "", "http://host:port/prefix, instead of these"),
         (("-f", "--format"), "table", ", ".join(FORMATS)),
         (("-S", "--sort"), "", "sort by this column"),
-        (("-d", "--depth"), 1, "how deep into objects"),
+        (("-d", "--depth"), None, "all columns, so deep into objects"),
         (("-c", "--config"), "~/.rabbitmqadmin.conf", "the file of settings"),
         (("-N", "--node"), "default", "the section of that file"),
-        (("--request-timeout",), 120, "seconds"),
+        (("-t", "--request-timeout"), 120, "seconds"),
         (("--ssl-ca-cert-file",), "", "whom to believe"),
         (("--ssl-cert-file",), "", "who this is"),
         (("--ssl-key-file",), "", "the key to it"),
     ):  # fmt: skip
-        kind = int if isinstance(default, int) else str
+        kind = int if isinstance(default, int) or names[0] == "-d" else str
         parser.add_argument(*names, default=default, help=about, type=kind)
     for names, about in (
         (("-h", "--help"), "this text"),
         (("-q", "--quiet"), "no words about what was done, no head line"),
         (("-s", "--ssl"), "by TLS"),
         (("-k", "--ssl-insecure"), "by TLS, whoever answers"),
+        (("--ssl-disable-hostname-verification",), "by TLS, whatever name the certificate has"),
         (("-R", "--sort-reverse"), "the greatest first"),
+        (("--bash-completion",), "print a script that completes words in bash"),
         (("--version",), "which version this is for"),
     ):
         parser.add_argument(*names, action="store_true", help=about)
@@ -216,7 +242,7 @@ def _pairs(words: list[str], json_names: tuple[str, ...] = ()) -> dict[str, Any]
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise Failed(f'Argument "{word}" not in format name=value')
+            raise Failed(f'Argument "{word}" not in the name=value format')
         try:
             found[name] = json.loads(value) if name in json_names else value
         except ValueError as error:
@@ -227,7 +253,7 @@ def _pairs(words: list[str], json_names: tuple[str, ...] = ()) -> dict[str, Any]
 def _required(given: dict[str, Any], names: tuple[str, ...]) -> None:
     for name in names:
         if name not in given:
-            raise Failed(f'mandatory argument "{name}" required')
+            raise Failed(f'mandatory argument "{name}" is required')
 
 
 def _filled(path: str, given: dict[str, Any], options: argparse.Namespace) -> str:
@@ -246,7 +272,7 @@ def _declare(api: Api, options: argparse.Namespace, kind: str, words: list[str])
     _required(given, names)
     unknown = set(given) - set(names) - set(usual) - {"vhost"}
     if unknown:
-        raise Failed(f'Argument "{min(unknown)}" not recognised')
+        raise Failed(f'Argument "{min(unknown)}" is not recognised')
     body = {name: value for name, value in {**usual, **given}.items() if value is not None}
     if "queue_type" in body:
         body["arguments"] = {**body["arguments"], "x-queue-type": body.pop("queue_type")}
@@ -320,14 +346,21 @@ def _list(api: Api, options: argparse.Namespace, kind: str, columns: list[str]) 
     query = []
     if columns:
         query.append("columns=" + quote(",".join(columns)))
-    elif kind == "overview":
-        query.append("columns=" + OVERVIEW)
     if options.sort:
         query.append(
             f"sort={quote(options.sort)}" + ("&sort_reverse=true" if options.sort_reverse else "")
         )
     found = api.ask("GET", path + (f"?{'&'.join(query)}" if query else ""))
     return [found] if kind == "overview" else found
+
+
+def _columns(options: argparse.Namespace) -> list[str]:
+    """Those that the command names, or that its list has without; none: all that there are."""
+    verb, kind, named = options.words[0], "".join(options.words[1:2]), options.words[2:]
+    if verb not in ("list", "show"):
+        return []
+    has_usual = options.depth is None and "json" not in options.format
+    return named or (USUAL.get(kind, []) if has_usual else [])
 
 
 def run(options: argparse.Namespace) -> Any:
@@ -341,7 +374,7 @@ def run(options: argparse.Namespace) -> Any:
         if verb == each and kind in kinds:
             return does(api, options, kind, rest)
     if (verb == "list" and kind in LISTS) or (verb, kind) == ("show", "overview"):
-        return _list(api, options, kind, rest)
+        return _list(api, options, kind, _columns(options))
     if (verb, kind) in (("close", "connection"), ("purge", "queue")):
         given = _pairs(rest)
         _required(given, ("name",))
@@ -361,33 +394,46 @@ def usage() -> str:
     return _parser().format_help() + "\n" + filled
 
 
-def _flat(row: dict[str, Any], depth: int, prefix: str = "") -> dict[str, Any]:
-    """Objects inside a row as columns `a.b`, so deep."""
-    found: dict[str, Any] = {}
+def _flat(row: dict[str, Any], depth: int, document: str, prefix: str = "") -> dict[str, str]:
+    """The cells of a row by column; what lies in an object is `a.b`, down to a depth."""
+    found = {}
     for name, value in row.items():
-        if isinstance(value, dict) and depth > 0:
-            found.update(_flat(value, depth - 1, f"{prefix}{name}."))
-        elif not isinstance(value, dict):
-            found[prefix + name] = value
+        if not isinstance(value, dict) or name == document:
+            found[prefix + name] = _text(value)
+        elif depth > 1:
+            found.update(_flat(value, depth - 1, document, f"{prefix}{name}."))
     return found
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return " ".join(value)
+    if isinstance(value, (dict, list)):
+        return json.dumps(value)
     return "" if value is None else str(value)
 
 
-def shown(rows: list[dict[str, Any]], options: argparse.Namespace, columns: list[str]) -> str:
+def shown(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
     """The rows in the format that was asked for."""
     if options.format == "raw_json":
-        return json.dumps(rows)
+        return json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
     if options.format == "pretty_json":
-        return json.dumps(rows, indent=2)
-    flat = [_flat(row, options.depth) for row in rows]
+        return json.dumps(rows, indent=2, sort_keys=True, ensure_ascii=False)
+    if not rows:
+        return "" if options.quiet else "No items"
+    columns = _columns(options)
+    depth = sys.maxsize if columns else options.depth or 1
+    document = DOCUMENTS.get("".join(options.words[1:2]), "")
+    flat = [_flat(row, depth, document) for row in rows]
     found = {name for row in flat for name in row}
     names = columns or [*(name for name in FIRST if name in found), *sorted(found - set(FIRST))]
-    lines = [[_text(row.get(name)) for name in names] for row in flat]
+    lines = [[row.get(name, "") for name in names] for row in flat]
+    return _formatted(names, lines, options)
+
+
+def _formatted(names: list[str], lines: list[list[str]], options: argparse.Namespace) -> str:
     if options.format == "bash":
-        return " ".join(line[names.index("name")] if "name" in names else line[0] for line in lines)
+        return " ".join(line[names.index("name")] for line in lines if "name" in names)
     if options.format == "kvp":
         return "\n".join(
             " ".join(f'{name}="{value}"' for name, value in zip(names, line)) for line in lines
@@ -403,24 +449,56 @@ def shown(rows: list[dict[str, Any]], options: argparse.Namespace, columns: list
     if options.format == "tsv":
         head = [] if options.quiet else [names]
         return "\n".join("\t".join(line) for line in [*head, *lines])
-    return _table(names, lines) if lines else "No items"
+    return _table(names, lines)
 
 
 def _table(names: list[str], lines: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(names, *lines)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 
-    def row(cells: list[str]) -> str:
-        padded = (f" {cell:<{width}} " for cell, width in zip(cells, widths))
+    def row(cells: list[str], side: str = "<") -> str:
+        padded = (f" {cell:{side}{width}} " for cell, width in zip(cells, widths))
         return "|" + "|".join(padded) + "|"
 
-    return "\n".join([rule, row(names), rule, *map(row, lines), rule])
+    return "\n".join([rule, row(names, "^"), rule, *map(row, lines), rule])
+
+
+def completion() -> str:
+    """A script for bash: subcommands, what each is about, formats and files."""
+    verbs = {
+        "list": LISTS,
+        "show": ("overview",),
+        "declare": DECLARE,
+        "delete": DELETE,
+        "close": ("connection",),
+        "purge": ("queue",),
+        "help": ("subcommands", "config"),
+        "-f|--format": FORMATS,
+    }
+    rows = "".join(
+        f"        {verb}) COMPREPLY=($(compgen -W '{' '.join(kinds)}' -- \"$word\")) ;;\n"
+        for verb, kinds in verbs.items()
+    )
+    others = "list show declare delete close purge publish get export import help"
+    return f"""# bash completion; source it, or put it into /etc/bash_completion.d
+_rabbitmqadmin() {{
+    local word=${{COMP_WORDS[COMP_CWORD]}}
+    case ${{COMP_WORDS[COMP_CWORD-1]}} in
+{rows}        export|import|-c|--config) COMPREPLY=($(compgen -f -- "$word")) ;;
+        *) COMPREPLY=($(compgen -W '{others}' -- "$word")) ;;
+    esac
+}}
+complete -F _rabbitmqadmin rabbitmqadmin"""
 
 
 def main(argv: list[str] | None = None) -> int:
     """One subcommand; the exit status."""
     try:
         options = _options(sys.argv[1:] if argv is None else argv)
+        if options.bash_completion or options.version:
+            about = completion() if options.bash_completion else f"rabbitmqadmin {VERSION}"
+            sys.stdout.write(about + "\n")
+            return 0
         if options.help or not options.words:
             sys.stdout.write(usage())
             return 0 if options.help else 1
@@ -431,13 +509,9 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"*** {error.filename}: {error.strerror}\n")
         return 1
-    if isinstance(found, str):
-        if not options.quiet:
-            sys.stdout.write(found + "\n")
-    else:
-        sys.stdout.write(
-            shown(found, options, options.words[2:] if options.words[0] != "get" else []) + "\n"
-        )
+    text = found if isinstance(found, str) else shown(found, options)
+    if text and not (options.quiet and text is found):
+        sys.stdout.write(text + "\n")
     return 0
 
 

@@ -34,7 +34,6 @@ Pairs = list[tuple[str, str]]
 X_DEATH: Final = "x-death"
 _S, _T, _BOOL, _VOID, _D, _F, _A, _X = (ord(tag) for tag in "STtVDFAx")
 _U32: Final = Layout(">I").unpack_from
-_U64: Final = Layout(">Q").unpack_from
 _DECIMAL: Final = Layout(">Bi").unpack_from
 
 

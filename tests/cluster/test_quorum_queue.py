@@ -32,7 +32,7 @@ def test_a_queue_is_used_and_its_messages_outlive_the_node(nodes: Nodes) -> None
     consumer.basic_ack(found[3][0].delivery_tag, multiple=True)
     consumer.basic_nack(found[4][0].delivery_tag, requeue=True)
     again = take(consumer, "q", 5)
-    assert numbers(again)[-1] == 5 or 5 in numbers(again)
+    assert 5 in numbers(again)
     returned = next(each for each in again if each[2] == b"5")
     assert (returned[0].redelivered, returned[1].headers) == (True, {"x-delivery-count": 1})
     node.stop()

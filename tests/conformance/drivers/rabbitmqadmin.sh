@@ -51,6 +51,10 @@ for what in connections channels consumers exchanges queues bindings users vhost
     operator_policies vhost_limits; do
     check "list $what" "." list $what
 done
+check "list without columns" '^\| +name +\| +messages +\|$' list queues
+check "list, all columns" 'messages_ready="' -f kvp -d 1 list queues
+check "list, a list in a cell" "^guest	administrator$" -f tsv list users name tags
+check "list, a document in a cell" '[|] \{"max-length": 5000\}' list policies
 check "list with columns" "q1 +\| *1" list queues name messages
 check "list, tsv" "^q1" -f tsv -q list queues name vhost
 check "list, long" "name: q1" -f long list queues
@@ -67,6 +71,8 @@ check "export of one vhost" "Exported definitions" -V v1 export "$folder/definit
 check "import" "Uploaded definitions" import "$folder/definitions"
 check "import into one vhost" "Uploaded definitions" -V v1 import "$folder/definitions-v1"
 check "help" "subcommand" help subcommands
+check "version" "^rabbitmqadmin 3" --version
+check "completion" "complete -F _rabbitmqadmin rabbitmqadmin" --bash-completion
 check "help config" "rabbitmqadmin.conf" help config
 key=$(admin -f tsv -q list bindings source destination properties_key | awk -F'\t' '$1 == "x1" && $2 == "q1" { print $3 }')
 check "delete binding" "binding deleted" delete binding source=x1 destination=q1 destination_type=queue properties_key="$key"

@@ -75,7 +75,7 @@ def test_what_the_queue_refuses_is_nacked(ends: FrontEnds) -> None:
     publish(other, "q", b"a", b"b", b"c")
     ends.settle()
     found = {(m.NAME, m.delivery_tag) for _, m in other.read()}
-    assert found == {("Basic.Ack", 1), ("Basic.Nack", 3)} or len(found) == 3
+    assert found == {("Basic.Ack", 1), ("Basic.Nack", 3)}
     assert one.vhost.queues["q"].ready_count == 1
 
 

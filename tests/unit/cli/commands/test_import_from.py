@@ -54,4 +54,5 @@ def test_its_help_explains_each_option(served: Served) -> None:
 
 
 def test_there_is_nothing_to_stop(served: Served) -> None:
-    assert served.ctl("import-from", "--stop").code != 0
+    answer = served.ctl("import-from", "--stop")
+    assert (answer.code, answer.err) == (69, "Error:\nthere was no import since the node started\n")

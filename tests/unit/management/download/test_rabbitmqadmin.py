@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from burrowmq.broker.product import RABBITMQ_VERSION
 from burrowmq.management.download.rabbitmqadmin import main
 from tests.support.served import Served
 
@@ -58,7 +60,7 @@ def test_things_are_declared_and_deleted(admin: Admin) -> None:
 def test_formats(admin: Admin) -> None:
     assert admin("list", "queues", "name", "messages") == (
         0,
-        "+--------+----------+\n|  name  | messages |\n".replace("  name  ", " name   ")
+        "+--------+----------+\n|  name  | messages |\n"
         + "+--------+----------+\n| lazy   | 3        |\n| orders | 4        |\n+--------+----------+\n",
         "",
     )
@@ -69,13 +71,81 @@ def test_formats(admin: Admin) -> None:
     )
     assert admin("-f", "bash", "list", "queues")[1] == "lazy orders\n"
     assert admin("-f", "kvp", "list", "queues", "name")[1] == 'name="lazy"\nname="orders"\n'
-    assert json.loads(admin("-f", "raw_json", "list", "queues", "name")[1]) == [
-        {"name": "lazy"}, {"name": "orders"},
-    ]  # fmt: skip
+    raw = admin("-f", "raw_json", "list", "queues", "name")[1]
+    assert raw == '[{"name":"lazy"},{"name":"orders"}]\n', "scripts look for it with grep"
     assert "\nname: lazy\n" in admin("-f", "long", "list", "queues", "name", "type")[1]
-    assert admin("list", "parameters")[1] == "No items\n"
+    assert json.loads(admin("-f", "pretty_json", "list", "queues", "name")[1])[0] == {
+        "name": "lazy"
+    }
     assert "rabbitmq_version" in admin("show", "overview")[1]
     assert admin("-f", "xml", "list", "queues") == (1, "", "*** Format xml not recognised\n")
+
+
+def head(admin: Admin, *words: str) -> list[str]:
+    """The columns that a list has."""
+    return admin("-f", "tsv", *words)[1].split("\n")[0].split("\t")
+
+
+@pytest.mark.slow
+def test_without_columns_each_list_has_a_few(admin: Admin) -> None:
+    assert head(admin, "list", "queues") == ["name", "messages"]
+    assert head(admin, "list", "exchanges") == ["name", "type"]
+    assert head(admin, "list", "bindings") == ["source", "destination", "routing_key"]
+    assert head(admin, "list", "vhosts") == ["name", "messages"]
+    assert head(admin, "list", "nodes") == ["name", "type", "mem_used"]
+    assert head(admin, "show", "overview") == [
+        "rabbitmq_version", "cluster_name", "queue_totals.messages", "object_totals.queues",
+    ]  # fmt: skip
+    assert head(admin, "list", "users")[0] == "name"
+
+
+@pytest.mark.slow
+def test_a_depth_that_is_said_asks_for_all_columns_so_deep(admin: Admin) -> None:
+    level, two = (head(admin, "-d", depth, "list", "queues") for depth in ("1", "2"))
+    assert level[:3] == ["vhost", "name", "type"]
+    assert "messages_ready" in level
+    assert not [name for name in level if "." in name]
+    assert "messages_details.rate" in two
+    deep = admin("-f", "tsv", "-q", "list", "queues", "name", "messages_details.rate")[1]
+    assert deep.split("\n")[0] == "lazy\t0.0", "a column that is named may lie however deep"
+
+
+@pytest.mark.slow
+def test_lists_and_documents_in_a_cell(admin: Admin) -> None:
+    admin("declare", "user", "name=u", "password=u", "tags=monitoring,policymaker")
+    rows = admin("-f", "tsv", "-q", "list", "users", "name", "tags")[1].splitlines()
+    assert sorted(rows) == ["guest\tadministrator", "u\tmonitoring policymaker"]
+    admin("declare", "policy", "name=p", "pattern=^no", 'definition={"max-length":9}')
+    (row,) = admin("-f", "tsv", "-q", "list", "policies", "name", "definition")[1].splitlines()
+    assert row == 'p\t{"max-length": 9}'
+    assert '{"max-length": 9}' in admin("list", "policies")[1]
+
+
+@pytest.mark.parametrize("format_name", ["table", "tsv", "long", "kvp", "bash"])
+def test_nothing_to_list(admin: Admin, format_name: str) -> None:
+    assert admin("-f", format_name, "list", "parameters") == (0, "No items\n", "")
+    assert admin("-q", "-f", format_name, "list", "parameters") == (0, "", "")
+
+
+def test_bash_wants_a_name(admin: Admin) -> None:
+    assert admin("-f", "bash", "list", "queues", "messages") == (0, "", "")
+
+
+@pytest.mark.slow
+def test_bash_completes_kinds(admin: Admin) -> None:
+    script = admin("--bash-completion")[1]
+    asked = "COMP_WORDS=(rabbitmqadmin {} {}); COMP_CWORD=2; _rabbitmqadmin; echo ${{COMPREPLY[*]}}"
+    for verb, begun, expected in (
+        ("list", "po", "policies"),
+        ("declare", "op", "operator_policy"),
+        ("show", "", "overview"),
+        ("-f", "raw", "raw_json"),
+    ):
+        found = subprocess.run(
+            ["bash", "-c", f"{script}\n{asked.format(verb, begun or chr(39) * 2)}"],
+            capture_output=True, check=True, text=True,
+        )  # fmt: skip
+        assert (found.stdout, found.stderr) == (f"{expected}\n", "")
 
 
 def test_messages(admin: Admin, tmp_path: Path) -> None:
@@ -107,9 +177,11 @@ def test_refusals(admin: Admin, served: Served) -> None:
     said = admin("-p", "wrong", "list", "users")
     assert said == (1, "", "*** Access refused: /api/users\n")
     assert "inequivalent arg" in admin("declare", "queue", "name=lazy", "durable=false")[2]
-    assert admin("declare", "queue") == (1, "", '*** mandatory argument "name" required\n')
-    assert admin("declare", "queue", "name=q", "colour=red")[2].startswith('*** Argument "colour"')
-    assert admin("declare", "queue", "q")[2] == '*** Argument "q" not in format name=value\n'
+    assert admin("declare", "queue") == (1, "", '*** mandatory argument "name" is required\n')
+    said = admin("declare", "queue", "name=q", "colour=red")[2]
+    assert said == '*** Argument "colour" is not recognised\n'
+    said = admin("declare", "queue", "q")[2]
+    assert said == '*** Argument "q" not in the name=value format\n'
     assert "Could not parse JSON" in admin("declare", "queue", "name=q", "arguments={")[2]
     assert "no such subcommand" in admin("list", "colours")[2]
     assert "Could not connect" in admin("-P", "1", "list", "users")[2]
@@ -118,6 +190,7 @@ def test_refusals(admin: Admin, served: Served) -> None:
 
 def test_help_and_settings(admin: Admin, served: Served, tmp_path: Path) -> None:
     assert admin()[0] == 1
+    assert admin("--version") == (0, f"rabbitmqadmin {RABBITMQ_VERSION}\n", "")
     assert admin("--help")[0] == admin("help", "subcommands")[0] == 0
     settings = tmp_path / "settings"
     settings.write_text("[default]\npassword = wrong\n[good]\nusername = guest\nquiet = true\n")
@@ -126,5 +199,6 @@ def test_help_and_settings(admin: Admin, served: Served, tmp_path: Path) -> None
     assert "section 'bad' not found" in admin("-c", str(settings), "-N", "bad", "list", "users")[2]
     address = f"http://127.0.0.1:{served.port}"
     assert (
-        admin("-P", "1", "-U", address, "-q", "-f", "tsv", "list", "users", "name")[1] == "guest\n"
+        admin("-P", "1", "-U", address, "-t", "60", "-q", "-f", "tsv", "list", "users", "name")[1]
+        == "guest\n"
     )
