@@ -160,7 +160,7 @@ check: $(DEV_STAMP) $(LAYERS_STAMP) ## all of the above, about a minute (QUICK=n
 # ---- tests -----------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, about ten minutes
+test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, a quarter of an hour
 	@$(PY) -m scripts.both_speeds --with-spark -m "not long and not differential" $(ARGS)
 
 .PHONY: test-spark
