@@ -86,7 +86,20 @@ def taken(document: Row) -> tuple[Row, Findings]:
             for each in document["bindings"]
             for binding in _binding(dict(each), exchanges, missing, found)
         ]
+    _leave_out_permissions(document, result)
     return result, found
+
+
+def _leave_out_permissions(document: Row, result: Row) -> None:
+    """Of users who are left out: the node refuses a document with permissions of somebody whom it does not know."""
+    names, kept = (
+        {row.get("name") for row in each.get("users") or [] if isinstance(row, dict)}
+        for each in (document, result)
+    )
+    for section in ("permissions", "topic_permissions"):
+        rows = result.get(section)
+        if isinstance(rows, list):
+            result[section] = [row for row in rows if row.get("user") not in names - kept]
 
 
 def _user(row: Row, found: Findings) -> Iterator[Row]:
@@ -95,7 +108,13 @@ def _user(row: Row, found: Findings) -> Iterator[Row]:
         yield row
     else:
         found.append(
-            Finding("user", "", str(row.get("name")), f"hash {algorithm}", "left out: add_user")
+            Finding(
+                "user",
+                "",
+                str(row.get("name")),
+                f"hash {algorithm}",
+                "left out, with its permissions: add_user",
+            )
         )
 
 

@@ -72,6 +72,14 @@ def test_arguments_that_nobody_knows_are_kept() -> None:
     assert found == [("queue", "x-deduplicate", "kept, without effect")]
 
 
+@pytest.mark.parametrize("section", ["permissions", "topic_permissions"])
+def test_permissions_go_with_a_user_who_is_left_out(section: str) -> None:
+    users = [{"name": "u", "hashing_algorithm": "my_own"}, {"name": "v"}]
+    rows = [{"user": name, "vhost": "/"} for name in ("u", "v", "of-nobody")]
+    document, _ = told(**{"users": users, section: rows})
+    assert [each["user"] for each in document[section]] == ["v", "of-nobody"]
+
+
 def test_unknown_exchange_types_go_with_their_bindings() -> None:
     document, found = told(
         exchanges=[{"vhost": "/", "name": "later", "type": "x-delayed-message"}],
@@ -127,7 +135,7 @@ def test_parameters_of_other_plugins_users_with_other_hashes_and_default_types()
     assert document["parameters"] == document["users"] == []
     assert document["vhosts"] == [{"name": "v", "metadata": {"tags": []}}]
     assert found == [
-        ("user", "hash my_own", "left out: add_user"),
+        ("user", "hash my_own", "left out, with its permissions: add_user"),
         ("vhost", "default queue type quorum", "classic"), ("vhost", "default queue type quorum", "classic"),
         ("parameter", "component federation-upstream", "left out"),
         ("parameter", "a shovel", "left out: set it when all is here"),
