@@ -8,8 +8,8 @@
 
 Servers of a cluster are interchangeable, and nothing of what this node has at them hangs on a connection but the
 subscriptions, which the link makes again. So it is the link that reconnects (an AMQP link leaves that to its owner): at
-once to the next server of the list, and when all have failed after a pause that grows. A server that is silent for
-`SILENT_S`, though it was asked, counts as lost; one that says that it stops is left.
+once to the next server of the list, and when all have failed, or ended what had just begun, after a pause that grows.
+A server that is silent for `SILENT_S`, though it was asked, counts as lost; one that says that it stops is left.
 
 State owned: the socket, the subscriptions, the attempts. Never queues what is written while there is no connection: the
 owner knows what to send again. Callbacks are made from the loop, and never within a call of the owner.
@@ -35,6 +35,9 @@ PING_S: Final = 1.0
 SILENT_S: Final = 3.0
 PAUSES_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """After so long the list is tried again; the last of these from then on."""
+LASTING_S: Final = 1.0
+"""A connection that ends sooner counts as one that could not be made: a server that takes each and ends it (it is over
+a limit of its account, or is sent something that it does not allow) would be asked as fast as it answers."""
 FLUSH_S: Final = 1.0
 OLDEST: Final = (2, 15)
 """What this was made with. 2.9 takes a batch for single messages, and keeps those of a resent one twice."""
@@ -133,6 +136,8 @@ class _Socket(asyncio.Protocol):
         except WireError as error:
             self.end(str(error))
             return
+        if events:
+            self.refusal = ""  # the connection went on after it
         deliveries: list[Delivered] = []
         for event in events:
             if isinstance(event, Delivered):
@@ -306,7 +311,7 @@ class Link:
                 await asyncio.sleep(PAUSES_S[min(rounds, len(PAUSES_S)) - 1])
 
     async def _serve_one(self) -> bool:
-        """Use the next server of the list until its connection ends; whether there was one."""
+        """Use the next server of the list until its connection ends; whether there was one that lasted."""
         where = self._servers[self._next]
         try:
             async with asyncio.timeout(CONNECT_S):
@@ -319,6 +324,7 @@ class Link:
             self.say(self.owner.lost, f"{where.label}: {reason_of(error)}")
             return False
         self._socket = socket
+        began_s = asyncio.get_running_loop().time()
         for sid, subject in self._subscriptions.items():
             socket.write(wire.encode_subscribe(subject, sid))
         try:
@@ -328,7 +334,7 @@ class Link:
             self._socket = None
             socket.end("closed")
         self.say(self.owner.lost, f"{where.label}: {reason}")
-        return True
+        return asyncio.get_running_loop().time() - began_s >= LASTING_S
 
     async def _log_in(self, where: Server) -> tuple[_Socket, Greeting]:
         loop = asyncio.get_running_loop()
@@ -378,15 +384,20 @@ def reason_of(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def objection_to(info: Greeting) -> str:
+    """Why nobody logs in at a server that says this of itself, as the end of a sentence about it; "" for no reason."""
+    if not info.has_headers or not info.has_jetstream:
+        return "has no JetStream"
+    if _numbers(info.version) < OLDEST:
+        return f"is nats-server {info.version}, which is older than {'.'.join(map(str, OLDEST))}"
+    return ""
+
+
 def _hello(info: Greeting, name: str, version: str, where: Server) -> bytes:
     """CONNECT, and what the server answers when it has taken it. Raises: _NotLoggedIn."""
-    if not info.has_headers or not info.has_jetstream:
-        raise _NotLoggedIn("the server has no JetStream")
-    if _numbers(info.version) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        raise _NotLoggedIn(
-            f"the server is nats-server {info.version}, which is older than {oldest}"
-        )
+    objection = objection_to(info)
+    if objection:
+        raise _NotLoggedIn(f"the server {objection}")
     connect = wire.encode_connect(
         name=name, version=version, user=where.user, password=where.password
     )

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from burrowmq.cluster.link import Server, reason_of
+from burrowmq.cluster.link import Server, objection_to, reason_of
 from burrowmq.cluster.wire import LINE_MAX, Greeting, Parser, WireError
 
 PATIENCE_S: Final = 2.0
@@ -41,7 +41,8 @@ async def _sight(where: Server) -> Sighting:
         return Sighting(where, None, reason_of(error))
     if greeting.is_leaving:
         return Sighting(where, greeting, "it is about to stop")
-    return Sighting(where, greeting, "" if greeting.has_jetstream else "it has no JetStream")
+    objection = objection_to(greeting)
+    return Sighting(where, greeting, f"it {objection}" if objection else "")
 
 
 async def _greeting(where: Server) -> Greeting:

@@ -181,6 +181,78 @@ def test_a_login_that_is_refused_is_told(answer: bytes, reason: str) -> None:
     run(scene())
 
 
+def test_a_refusal_that_did_not_end_the_connection_is_no_reason_for_its_end() -> None:
+    async def scene() -> None:
+        async with listening() as peer:
+            owner = Owner()
+            link = linked(owner, peer)
+            link.subscribe(b"a", 1)
+            link.start()
+            assert await owner.told.get() == "opened peer"
+            peer.say(b"-ERR 'Permissions Violation for Publish to \"b\"'\r\n")
+            link.write(b"PING\r\n")
+            await peer.heard("SUB")
+            peer.say(b"MSG a 1 0\r\n\r\n")
+            assert await owner.told.get() == "received"
+            # What came in one read with the refusal does not tell which was the last; the next one does.
+            peer.say(b"MSG a 1 0\r\n\r\n")
+            assert await owner.told.get() == "received"
+            peer.hang_up()
+            reason = "the server closed it"
+            assert await owner.told.get() == f"lost 127.0.0.1:{peer.port}: {reason}"
+            await link.close()
+
+    run(scene())
+
+
+def test_servers_that_end_each_connection_at_once_are_not_stormed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def paused(delay_s: float) -> None:
+        pauses.append(delay_s)
+        await sleep(0)
+
+    monkeypatch.setattr(link_module, "PAUSES_S", (0.05, 0.1))
+    monkeypatch.setattr("burrowmq.cluster.link.asyncio.sleep", paused)
+
+    async def scene() -> None:
+        async with listening("first") as first, listening("second") as second:
+            owner = Owner()
+            link = linked(owner, first, second)
+            link.start()
+            for _ in range(3):
+                for peer in (first, second):
+                    assert await owner.told.get() == f"opened {peer.info['server_name']}"
+                    peer.hang_up()
+                    assert (await owner.told.get()).startswith("lost")
+            assert await owner.told.get() == "opened first"
+            assert pauses == [0.05, 0.1, 0.1]
+            await link.close()
+
+    run(scene())
+
+
+def test_a_connection_that_lasted_is_made_anew_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "LASTING_S", 0.0)
+    monkeypatch.setattr(link_module, "PAUSES_S", (60.0,))
+
+    async def scene() -> None:
+        async with listening() as peer:
+            owner = Owner()
+            link = linked(owner, peer)
+            link.start()
+            for _ in range(3):
+                assert await owner.told.get() == "opened peer"
+                peer.hang_up()
+                assert (await owner.told.get()).startswith("lost")
+            await link.close()
+
+    run(scene())
+
+
 def test_a_server_without_jetstream_is_of_no_use() -> None:
     async def scene() -> None:
         async with listening() as peer:

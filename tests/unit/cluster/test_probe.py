@@ -41,6 +41,21 @@ def test_servers_say_who_they_are_and_are_left_at_once() -> None:
     run(scene())
 
 
+def test_a_server_at_which_no_link_logs_in_is_of_no_use() -> None:
+    async def scene() -> None:
+        async with listening("a") as old, listening("b") as bare:
+            old.info["version"] = "2.9.10"
+            bare.info["headers"] = False
+            found = await sight([at(peer.port) for peer in (old, bare)])
+            assert [each.greeting is not None for each in found] == [True, True]
+            assert [each.reason for each in found] == [
+                "it is nats-server 2.9.10, which is older than 2.15",
+                "it has no JetStream",
+            ]
+
+    run(scene())
+
+
 def test_what_does_not_answer_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "PATIENCE_S", 0.2)
 
