@@ -82,7 +82,8 @@ class Server:
     @property
     def label(self) -> str:
         """For errors: without anything secret."""
-        return f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 def server(url: str) -> Server:

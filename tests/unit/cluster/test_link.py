@@ -482,3 +482,15 @@ def test_what_names_no_server_is_refused_without_its_secrets(url: str) -> None:
     with pytest.raises(ValueError, match=r"URL") as caught:
         server(url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "label"),
+    [
+        ("nats://n1.example", "n1.example:4222"),
+        ("nats://10.0.0.1:4223", "10.0.0.1:4223"),
+        ("nats://[fe80::1]:4222", "[fe80::1]:4222"),
+    ],
+)
+def test_operators_are_shown_a_server_as_its_url_has_it(url: str, label: str) -> None:
+    assert server(url).label == label
