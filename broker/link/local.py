@@ -140,6 +140,8 @@ class LocalLink:
     def _to_session(self) -> None:
         if self._is_lost:
             return
+        # Asked first: the session may pause again while it takes what waited, and says then that nothing waits.
+        was_congested = self.is_congested
         if self._out and not self._wire.pauses:
             data = b"".join(self._out)
             self._out.clear()
@@ -148,7 +150,7 @@ class LocalLink:
             self._session.receive(data)
             # What is acked here is elsewhere, and safe: it is not to be there once more after a crash.
             self._session.demand_acks()
-        was_congested, self.is_congested = self.is_congested, bool(self._out)
+        self.is_congested = bool(self._out)
         if was_congested and not self.is_congested:
             self._owner.drained(self)
 
