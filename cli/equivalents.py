@@ -38,7 +38,8 @@ OTHER_TYPES: Final = frozenset(
 POLICY_KEYS: Final = frozenset(
     (
         "alternate-exchange", "consumer-timeout", "dead-letter-exchange", "dead-letter-routing-key", "expires",
-        "max-length", "max-length-bytes", "message-ttl", "overflow", "queue-mode", "queue-version",
+        "max-length", "max-length-bytes", "message-ttl", "overflow", "queue-master-locator", "queue-mode",
+        "queue-version",
     )
 )  # fmt: skip
 MIRRORING: Final = frozenset(

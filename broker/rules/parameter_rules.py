@@ -123,6 +123,9 @@ _MIRRORING: Final[dict[str, Check]] = {
     "ha-sync-batch-size": _at_least(1),
     "ha-sync-mode": _one_of("automatic", "manual"),
 }
+# As little as mirroring has it an effect: one node has no choice.
+_LOCATOR: Final = "queue-master-locator"
+_is_locator: Final = _one_of("min-masters", "client-local", "random")
 OPERATOR_KEYS: Final = frozenset(
     {
         "delivery-limit",
@@ -139,7 +142,7 @@ OPERATOR_KEYS: Final = frozenset(
         "queue-version",
     }
 )
-POLICY_KEYS: Final = frozenset(_RULES) | frozenset(_MIRRORING)
+POLICY_KEYS: Final = frozenset(_RULES) | frozenset(_MIRRORING) | {_LOCATOR}
 
 
 def default_queue_type(value: object, *, has_cluster: bool) -> str:
@@ -196,6 +199,8 @@ def _definition_objections(value: object, *, is_operator: bool, is_given: bool) 
         return ["no policy provided"]
     allowed = OPERATOR_KEYS if is_operator else POLICY_KEYS
     known = sorted(allowed & value.keys())
+    if _LOCATOR in known and not _is_locator(value[_LOCATOR]):
+        return [f"{term(value[_LOCATOR])} invalid {_LOCATOR} value"]
     for key in known:
         if key in _RULES and not _RULES[key][0](value[key]):
             return [f"{term(value[key])} is not a valid {_RULES[key][1]}"]

@@ -88,6 +88,11 @@ def test_a_value_of_the_wrong_kind(key: str, what: str) -> None:
         ),
         ({"foo": 1, "max-length": "b"}, '<<"b">> is not a valid maximum length'),
         ({"max-length": "b", "expires": 0}, "0 is not a valid queue expiry"),
+        (  # before all others, and in words of its own
+            {"queue-master-locator": "bad", "alternate-exchange": 5},
+            '<<"bad">> invalid queue-master-locator value',
+        ),
+        ({"queue-master-locator": 5}, "5 invalid queue-master-locator value"),
         (
             {"ha-params": 2},
             "ha-mode must be specified to specify ha-params, ha-sync-mode or ha-promote-on-shutdown",
@@ -110,6 +115,7 @@ def test_good_values() -> None:
         "max-age": "7D",
         "ha-mode": "all",
         "ha-sync-mode": "automatic",
+        "queue-master-locator": "min-masters",
     }
     policy = make_policy("p", {"pattern": "^x", "definition": definition})
     assert policy.definition == definition
