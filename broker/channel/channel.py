@@ -370,8 +370,13 @@ class Channel:
             frames, count = confirms.refuse_all(self.number)
         if count:
             self.session.write(frames)
+            metrics = self.session.metrics
+            if confirms.refused_count:
+                metrics.messages_refused += confirms.refused_count
+                count -= confirms.refused_count
+                confirms.refused_count = 0
             self.metrics.confirm += count
-            self.session.metrics.messages_confirmed += count
+            metrics.messages_confirmed += count
         return confirms.is_pending
 
     def note_refused(self, epoch: int, queues: AbstractSet[str], *, are_acks_refused: bool) -> bool:

@@ -77,6 +77,7 @@ class Confirms:
         self.next_seq_no = 1
         self._pending: deque[_Range] = deque()
         self._nacked: list[int] = []
+        self.refused_count = 0  # nacks that have gone out; whoever counts them sets it back
         self._acked_up_to = 0
         self.unconfirmed_count = 0
         self._is_crossed = False
@@ -271,6 +272,7 @@ class Confirms:
         one.ways = None
         one.epoch = 0
         self.unconfirmed_count -= len(seq_nos)
+        self.refused_count += len(refused)
         return [
             encode_nack(channel, seq_no, False, True)
             if seq_no in refused
@@ -310,12 +312,14 @@ class Confirms:
         self._is_crossed = False
         self._acked_up_to = last
         self.unconfirmed_count = 0
+        self.refused_count += count
         return (encode_nack(channel, last, True, True), count) if count else (b"", 0)
 
     def _emit_mixed(self, channel: int, done: int, last: int) -> list[bytes]:
         """Acks and nacks of what comes after `done`: every change of answer ends a multiple frame."""
         refused = sorted({seq_no for seq_no in self._nacked if done < seq_no <= last})
         self._nacked = [seq_no for seq_no in self._nacked if seq_no > last]
+        self.refused_count += len(refused)
         frames = []
         index = 0
         while index < len(refused):

@@ -72,6 +72,7 @@ class NodeMetrics:
     messages_received_confirm: int = 0
     messages_routed: int = 0
     messages_confirmed: int = 0
+    messages_refused: int = 0  # nacked to their publishers; read by `pacing` only
     messages_unroutable_dropped: int = 0
     messages_unroutable_returned: int = 0
     messages_delivered: int = 0

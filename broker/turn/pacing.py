@@ -73,7 +73,7 @@ class Pacing:
         now = self._monotonic()
         metrics = self._metrics
         settled = metrics.messages_acknowledged + metrics.messages_rejected
-        answered = metrics.messages_confirmed + settled
+        answered = metrics.messages_confirmed + metrics.messages_refused + settled
         messages = metrics.messages_received - self._received
         answers = answered - self._answered
         elapsed = now - self._began
