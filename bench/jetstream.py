@@ -138,6 +138,9 @@ class FrontEnd:
     def drained(self) -> None:
         self._stir()
 
+    def refused(self, text: str) -> None:
+        self.losses.append(text)
+
     def lost(self, reason: str) -> None:
         self.losses.append(reason)
         self.is_open.clear()

@@ -231,6 +231,8 @@ class Outcome(Enum):
     """Not now, or not known: the same is to be sent again, under the same id."""
     FULL = "full"
     """Nothing of it is stored: the stream has no room for all of it."""
+    NO_ROOM = "no room"
+    """Nothing of it is stored: the server that leads has no room, and lets another lead."""
     REFUSED = "refused"
     """Nothing of it is stored, and to send it again would not help."""
 
@@ -248,16 +250,29 @@ _CONTAINS_DUPLICATE: Final = 10201
 _AGAIN: Final = frozenset({
     10008,  # JetStream system temporarily unavailable
     10009,  # cluster can not handle request: not the leader
-    10023,  # insufficient resources: the leader steps down
+    10023,  # insufficient resources: the leader has no room, and steps down
     10158,  # an earlier attempt is being stored
     10176,  # the batch was not whole: part of it went to another leader, or it was forgotten
     10210,  # too many batches at once
 })  # fmt: skip
 
 
+_NO_ROOM: Final = 10023
+_NO_STORAGE: Final = 10047
+TOO_LARGE: Final = -1
+"""A refusal of our own: of what is larger than the server takes, which would end the connection."""
+NOT_PERMITTED: Final = -2
+"""A refusal of our own: the server has said, without an answer, that this account may not ask for it."""
+
+
 def is_for_now(refusal: Refusal) -> bool:
     """Whether the same may be done another time: the servers elect somebody, or there is no answer."""
-    return refusal.error == 0 or refusal.error in _AGAIN
+    return refusal.error in (0, NOT_PERMITTED) or refusal.error in _AGAIN
+
+
+def is_no_room(refusal: Refusal) -> bool:
+    """Whether the servers have no room for it: somebody has to give them some, or delete something."""
+    return refusal.error in (_NO_ROOM, _NO_STORAGE)
 
 
 _STORE_FAILED: Final = 10077
@@ -285,6 +300,8 @@ def publish_answer(delivered: Delivered) -> PublishAnswer:
 def _outcome(refusal: Refusal) -> Outcome:
     if refusal.error == _CONTAINS_DUPLICATE:
         return Outcome.STORED
+    if refusal.error == _NO_ROOM:
+        return Outcome.NO_ROOM
     if refusal.error in _AGAIN or refusal.error == 0:  # a status, or no answer that says anything
         return Outcome.AGAIN
     if refusal.error == _STORE_FAILED:

@@ -4,6 +4,7 @@
     opened(info)           <----  logged in, subscribed  <------
     received(deliveries)   <----  all of one read        <------  octets
     drained()              <----  the buffer is low again
+    refused(text)          <----  the server does not do something, of which no answer tells
     lost(reason)           <----  the connection ended; the link looks for another server by itself
 
 Servers of a cluster are interchangeable, and nothing of what this node has at them hangs on a connection but the
@@ -58,6 +59,10 @@ class LinkOwner(Protocol):
 
     def drained(self) -> None:
         """What was written has mostly been taken."""
+        ...
+
+    def refused(self, text: str) -> None:
+        """The server has refused something; when the connection ends with that, `lost` says it, too."""
         ...
 
     def lost(self, reason: str) -> None:
@@ -167,6 +172,8 @@ class _Socket(asyncio.Protocol):
                     waited.set_result("")
             case Refused():
                 self.refusal = event.text
+                if self.login.done():
+                    self._link.say(self._link.owner.refused, event.text)
 
     def write(self, data: bytes) -> None:
         """Send, or keep until the socket takes it."""

@@ -2,7 +2,7 @@
 
 Each request is answered once: by JetStream, or by a refusal of our own when nobody has answered for `ANSWER_MS`, or the
 link broke meanwhile (what became of it is not known then: who asks for a change asks again, and all changes that `api`
-knows may be repeated).
+knows may be repeated), or the server has said that it passes nothing on to that subject.
 
 State owned: who waits, by number. Called by who holds the link, as `cluster.window` is.
 """
@@ -31,7 +31,7 @@ class Questions:
     def __init__(self, inbox: bytes) -> None:
         self._inbox = inbox
         self._number = 0
-        self._waiting: dict[int, tuple[float, Then]] = {}
+        self._waiting: dict[int, tuple[float, Then, bytes]] = {}
 
     @property
     def is_waiting(self) -> bool:
@@ -44,7 +44,7 @@ class Questions:
             then(TOO_MANY)
             return b""
         self._number += 1
-        self._waiting[self._number] = now_ms + ANSWER_MS, then
+        self._waiting[self._number] = now_ms + ANSWER_MS, then, request.subject
         reply = b"%b.%d" % (self._inbox, self._number)
         return encode_publish(request.subject, request.payload, reply, request.headers)
 
@@ -56,9 +56,17 @@ class Questions:
             if waiting is not None:
                 waiting[1](answer(delivered))
 
+    def refused(self, subject: bytes, refusal: Refusal) -> None:
+        """The server passes on nothing that is sent to this subject: the oldest that was is answered with that."""
+        for number, (_, then, asked) in self._waiting.items():
+            if asked == subject:
+                del self._waiting[number]
+                then(refusal)
+                return
+
     def expire(self, now_ms: float) -> None:
         """Refuse those that have waited too long."""
-        for number, (due_ms, then) in list(self._waiting.items()):
+        for number, (due_ms, then, _) in list(self._waiting.items()):
             if now_ms < due_ms:
                 break  # they are in the order in which they were asked
             del self._waiting[number]
@@ -67,5 +75,5 @@ class Questions:
     def lost(self) -> None:
         """The link broke: no answer will come."""
         waiting, self._waiting = self._waiting, {}
-        for _, then in waiting.values():
+        for _, then, _ in waiting.values():
             then(LINK_LOST)

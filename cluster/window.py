@@ -15,6 +15,9 @@ A stream that has no room for a whole burst refuses all of it. Then half of it i
 stored, and with the first single message that has none the rest of that burst is refused, since the stream was full
 at that moment. A burst of which an earlier attempt may still be on its way is not divided, but refused.
 
+Servers whose disks are full refuse a burst, and their leader lets another lead, which may have room. When nobody has
+had any for `SHORT_MS` the burst is refused; those behind it are when they are first told so, until one is stored.
+
 State owned: messages that wait, the burst in flight. Called by who holds the link: `add` for each run; `poll` at the
 end of a turn and at `due_ms`, whose octets are to be sent; `answered` for each answer; `lost` when the link broke.
 All times are milliseconds of a clock that never goes back.
@@ -46,6 +49,8 @@ NAME_MAX: Final = 40
 """Of the 64 octets that the id of a batch may have: the rest is for two numbers."""
 STALLED_MS: Final = 2_000.0
 """A burst that is not answered for so long is no longer a matter of load."""
+SHORT_MS: Final = 3_000.0
+"""So long servers without room are asked again: each that keeps the stream has its turn at leading within that."""
 _LATER_MS: Final = (50.0, 100.0, 200.0, 400.0, 800.0)
 """After so long a refused attempt is repeated, by how often it was; then after the last of these each time."""
 
@@ -124,8 +129,11 @@ class Window:
         self._done: list[Ticket] = []
         self.payload_max = PAYLOAD_MAX
         """Octets of a payload that a server takes: what is longer is refused here, it would end the connection."""
+        self._short_ms: float | None = None  # since when the servers have no room
         self.last_refusal = ""
         """Why messages were refused, the last time."""
+        self.trouble = ""
+        """Why the last burst was refused, where operators have to see to that: not for the stream's own limits."""
         self.resent_count = 0
         """Attempts beyond the first of their burst."""
         self.burst_count = 0
@@ -144,16 +152,30 @@ class Window:
         if not self._waiting:
             self._since_ms = now_ms
         ticket = Ticket(len(payloads), now_ms)
-        longest = self.payload_max - HEADERS_MAX
+        self._add(payloads, ticket, 0)
+        return ticket
+
+    def _add(self, payloads: Sequence[bytes], ticket: Ticket, first: int) -> None:
+        """Those of a ticket from its place `first` on."""
+        longest = self._longest
         start = 0
         for place, payload in enumerate(payloads):
             if len(payload) > longest:
-                self._join(payloads[start:place], Share(ticket, start, place - start))
-                self._settle([Share(ticket, place, 1)], is_stored=False)
-                self.last_refusal = f"a record of {len(payload)} octets; the servers take {longest}"
+                self._join(payloads[start:place], Share(ticket, first + start, place - start))
+                self._settle([Share(ticket, first + place, 1)], is_stored=False)
+                self.last_refusal = self._too_long(payload)
                 start = place + 1
-        self._join(payloads[start:], Share(ticket, start, len(payloads) - start))
-        return ticket
+        self._join(payloads[start:], Share(ticket, first + start, len(payloads) - start))
+
+    def limit(self, payload_max: int) -> None:
+        """From now on the servers take so much, as who has connected to others says."""
+        is_lowered, self.payload_max = payload_max < self.payload_max, payload_max
+        if is_lowered and not self.is_idle:
+            self._drop_too_long()
+
+    @property
+    def _longest(self) -> int:
+        return self.payload_max - HEADERS_MAX
 
     def _join(self, payloads: Sequence[bytes], share: Share) -> None:
         if payloads:
@@ -207,6 +229,26 @@ class Window:
         burst.next_ms = min(now_ms + self._patience_ms, burst.ends_ms)
         self.resent_count += burst.attempt > 1
         return self._encoded(burst)
+
+    def _too_long(self, payload: bytes) -> str:
+        return f"a record of {len(payload)} octets; the servers take {self._longest}"
+
+    def _drop_too_long(self) -> None:
+        """Refuse what these servers do not take, though others did: sent again it would end the connection."""
+        longest, burst = self._longest, self._burst
+        if burst is not None:
+            payload = max(burst.payloads, key=len)
+            if len(payload) > longest:  # as a whole: an earlier attempt may have been stored
+                self.trouble = self._too_long(payload)
+                self._refuse(burst, self.trouble)
+        if not any(len(payload) > longest for payload in self._waiting):
+            return
+        waiting, self._waiting = self._waiting, deque()
+        shares, self._shares = self._shares.take(len(waiting)), Shares()
+        self._waiting_bytes = self._divided_count = 0
+        for share in shares:
+            payloads = [waiting.popleft() for _ in range(share.length)]
+            self._add(payloads, share.ticket, share.first)
 
     def expire(self, now_ms: float) -> bool:
         """Refuse what nobody has answered, or could be sent, for too long; whether there was any.
@@ -288,6 +330,7 @@ class Window:
         found = publish_answer(delivered)
         if found.outcome is Outcome.STORED:
             self._decided_ms = now_ms
+            self._short_ms, self.trouble = None, ""
             took_ms = now_ms - burst.began_ms
             self.burst_count += 1
             self.burst_ms += took_ms
@@ -302,7 +345,7 @@ class Window:
             self._not_stored(burst, found, now_ms)
 
     def _not_stored(self, burst: _Burst, found: PublishAnswer, now_ms: float) -> None:
-        if found.outcome is Outcome.AGAIN:
+        if found.outcome is Outcome.AGAIN or self._may_find_room(found, now_ms):
             later = _LATER_MS[min(burst.attempt, len(_LATER_MS)) - 1]
             burst.next_ms = min(now_ms + later, burst.ends_ms)
             return
@@ -310,9 +353,19 @@ class Window:
         if found.outcome is Outcome.FULL and burst.attempt == 1 and len(burst.payloads) > 1:
             self._divide(burst)
             return
+        if found.outcome is not Outcome.FULL:
+            self.trouble = found.text
         self._refuse(burst, found.text)
         if found.outcome is Outcome.FULL and self._divided_count:
             self._refuse_waiting(self._divided_count, found.text)
+
+    def _may_find_room(self, found: PublishAnswer, now_ms: float) -> bool:
+        """Whether servers without room are to be asked again."""
+        if found.outcome is not Outcome.NO_ROOM:
+            return False
+        if self._short_ms is None:
+            self._short_ms = now_ms
+        return now_ms < self._short_ms + SHORT_MS
 
     def _divide(self, burst: _Burst) -> None:
         """Nothing of the burst is stored: it waits again, and half of it is the next burst."""
@@ -328,6 +381,11 @@ class Window:
         """The link broke: what is in flight is sent again as soon as there is one."""
         if self._burst is not None:
             self._burst.next_ms = now_ms
+
+    def denied(self, reason: str) -> None:
+        """Nobody passes on what is sent there: what is in flight, if anything is, gets no answer."""
+        if self._burst is not None and self._burst.attempt:
+            self._refuse(self._burst, reason)
 
     def give_up(self, reason: str) -> None:
         """Refuse all that is in flight and all that waits: the stream is gone, or the node stops."""
@@ -369,6 +427,6 @@ class ChunkWindow(Window):
     """Octets of a chunk, unless its only message is larger. What is sent again may be cut anew: a burst's id counts."""
 
     def _sent(self, payloads: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-        chunks = cut(payloads, self.chunk_bytes)
+        chunks = cut(payloads, min(self.chunk_bytes, self._longest))
         subjects = [b"%b.%d" % (self._subject, len(chunk)) for chunk in chunks]
         return subjects, [pack_chunk(chunk) for chunk in chunks]

@@ -16,6 +16,10 @@ ALARM_S: Final = 5.0
 """For so long a connection may be away: another server is found within that, and clients wait for as long."""
 
 
+SHOWN_MOST: Final = 3
+"""Refusals that an alarm names."""
+
+
 def cluster_link(node: RunningNode) -> Row | None:
     """The connection to the cluster; None for a node without one."""
     link = node.replication.link
@@ -27,6 +31,7 @@ def cluster_link(node: RunningNode) -> Row | None:
         "server": link.server_name,
         "since": _shown(link.since_ms),
         "reason": link.reason,
+        "refused": list(link.refusals),
         "connections": link.opened_count,
         "definitions": _shared(node),
         "classic_queues": _homes(node),
@@ -42,6 +47,9 @@ def _shared(node: RunningNode) -> Row | None:
         "shared": rows.count,
         "waiting": rows.pending_count,
         "state": "agreed" if rows.is_ready else "last known",
+        "here_alone": [
+            {"kind": kind, "key": key, "reason": reason} for kind, key, reason in rows.own
+        ],
     }
 
 
@@ -53,8 +61,13 @@ def _homes(node: RunningNode) -> Row | None:
 
 
 def cluster_alarm(node: RunningNode) -> Row | None:
-    """The alarm of a cluster that cannot be reached: since when (seconds of the epoch), and why; `cause` says both."""
+    """The alarm of a cluster that cannot be reached, or refuses what it is asked for.
+
+    Since when (seconds of the epoch), and why; `cause` says both.
+    """
     link = node.replication.link
+    if link is not None and link.refusals:
+        return _refusing(link)
     if link is None or link.is_open or link.down_s < ALARM_S:
         return None
     return {
@@ -62,6 +75,19 @@ def cluster_alarm(node: RunningNode) -> Row | None:
         "since": link.since_ms / 1000,
         "reason": link.reason,
         "cause": _cause(link),
+    }
+
+
+def _refusing(link: LinkState) -> Row:
+    more_count = len(link.refusals) - SHOWN_MOST
+    more = f"; and {more_count} more" if more_count > 0 else ""
+    reason = "; ".join(link.refusals[:SHOWN_MOST]) + more
+    since = _shown(link.refused_ms)
+    return {
+        "resource": "cluster",
+        "since": link.refused_ms / 1000,
+        "reason": reason,
+        "cause": f"the cluster that keeps quorum queues refuses since {since}: {reason}",
     }
 
 

@@ -7,10 +7,13 @@
 Each row has a revision, and a change names the one that it is made of: the servers take one of two changes that were
 made at once. `change` is for what is in force here already, `propose` for what is to be once it is agreed. Of two that
 make the same name the first wins, and the other one has that row in force instead of its own; any other change that
-came too late is made again of the newer row. What is not agreed while nothing is for `LIMIT_MS` is taken back.
+came too late is made again of the newer row. What is not agreed while nothing is for `LIMIT_MS` is taken back; what the
+servers refuse is at once, when there is somebody to be told.
 
 Whenever there is a connection, all rows are read anew: what changed meanwhile is put in force, what was on its way is
-looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there.
+looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there. A row that
+is larger than the servers take cannot have been in the bucket: it stays at this node alone, and is offered again on
+each connection.
 
 State owned: the rows that are shared, as they are in force here, and the changes under way. Never reads or writes a
 definition itself: `apply` does. Made by `broker.replicated.definitions`.
@@ -27,7 +30,7 @@ from burrowmq.broker.replicated.watching import Watching
 from burrowmq.broker.report.cluster_state import Flow
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import bucket as buckets
-from burrowmq.cluster.api import Document, Refusal
+from burrowmq.cluster.api import NOT_PERMITTED, TOO_LARGE, Document, Refusal, is_for_now
 from burrowmq.cluster.bucket import Bucket, Entry
 
 LIMIT_MS: Final = 5_000.0
@@ -39,6 +42,8 @@ AWAY_S: Final = 1.0
 TICK_S: Final = 1.0
 NOT_AGREED: Final = "the cluster has not agreed to it in time"
 AWAY: Final = "the cluster is out of reach"
+LARGE: Final = "larger than the servers take: "
+"""How the reason begins that no time will change."""
 NO_FLOW: Final = Flow()
 
 Told = Callable[[str], None]
@@ -73,8 +78,8 @@ class Row:
     """One row: as it is agreed, and what it is to be."""
 
     __slots__ = (
-        "behind", "is_offer", "is_pending", "is_proposal", "is_sent", "key", "kind", "revision",
-        "since_ms", "token", "value", "waiting", "wanted",
+        "behind", "is_offer", "is_pending", "is_proposal", "is_sent", "key", "kind", "refusal",
+        "revision", "since_ms", "token", "value", "waiting", "wanted",
     )  # fmt: skip
 
     def __init__(self, kind: str, key: str, token: str) -> None:
@@ -90,6 +95,7 @@ class Row:
         self.is_offer = False
         self.behind = 0  # the revision that the servers have said it has
         self.since_ms = 0.0
+        self.refusal = ""  # why the servers do not take what it is to be
         self.waiting: list[Told] = []
 
 
@@ -108,10 +114,12 @@ class AgreedRows:
         self._unsent: deque[Row] = deque()  # pending ones, for which there was no room
         self._sent_count = 0
         self._agreed_ms = 0.0  # when something was, the last time
+        self._said = ""  # why something was not, since then
         self._behind: dict[
             Row, None
         ] = {}  # pending ones that came too late for what is not seen yet
         self._offer_count = 0
+        self._own: dict[Row, None] = {}  # not pending: what no server takes, in force here alone
         self.agreed_count = 0
         """Changes that this node has made, and that were settled, since its start as what follows."""
         self.refused_count = 0
@@ -153,7 +161,12 @@ class AgreedRows:
     @property
     def count(self) -> int:
         """How many rows are shared."""
-        return len(self._rows)
+        return len(self._rows) - len(self._own)
+
+    @property
+    def own(self) -> list[tuple[str, str, str]]:
+        """(kind, key, reason) of rows that are in force here alone, since no server takes them."""
+        return [(row.kind, row.key, row.refusal) for row in self._own]
 
     @property
     def pending_count(self) -> int:
@@ -168,7 +181,12 @@ class AgreedRows:
     @property
     def is_away(self) -> bool:
         """Whether there is no point in waiting for the servers."""
-        return self._front_end.state.down_s >= AWAY_S
+        return self._watching.is_refused or self._front_end.state.down_s >= AWAY_S
+
+    @property
+    def away_reason(self) -> str:
+        """Why there is none."""
+        return self._watching.reason if self._watching.is_refused else AWAY
 
     def change(self, kind: str, key: str, value: Any) -> None:
         """This row is in force here: the others are to have it, too."""
@@ -177,6 +195,7 @@ class AgreedRows:
             return
         self._offer_count -= row.is_offer
         row.is_proposal = row.is_offer = False
+        self._refused_no_more(row)
         self._want(row, value)
 
     def propose(self, kind: str, key: str, value: Any, then: Told) -> None:
@@ -185,7 +204,7 @@ class AgreedRows:
         if self.is_away:
             self._forget_if_nothing(row)
             self.refused_count += 1
-            then(AWAY)
+            then(self.away_reason)
             return
         if row.is_pending and row.wanted is None and value is not None:
             # One of that name is on its way out.
@@ -196,6 +215,7 @@ class AgreedRows:
         row.waiting.append(then)
         if not row.is_pending:
             row.is_proposal, row.is_offer = True, False
+            self._refused_no_more(row)
             self._want(row, value)
 
     def when_agreed(self, then: Told) -> None:
@@ -204,8 +224,8 @@ class AgreedRows:
             then("")
             return
         if self.is_away:
-            self._fail(list(self._pending), AWAY)
-            then(AWAY)
+            self._fail(list(self._pending), self.away_reason)
+            then(self.away_reason)
             return
         left, reasons = len(self._pending), [""]
 
@@ -218,6 +238,8 @@ class AgreedRows:
 
         for row in self._pending:
             row.waiting.append(told)
+        for row in [row for row in self._pending if row.refusal]:
+            self._fail([row], row.refusal)
 
     # -- changes --------------------------------------------------------------------------------------------------
 
@@ -266,10 +288,14 @@ class AgreedRows:
                 row.behind = buckets.current_revision(found)
                 self._behind[row] = None
                 self._meet_if_seen(row)
+            elif found.error == NOT_PERMITTED or not is_for_now(found):
+                self._refused(row, value, found)
             elif self._front_end.is_open:
+                if found.code:  # an answer of the servers
+                    self._said = f": {found.text}"
                 self._watching.begin_later()  # whether it is stored is not known
             return
-        self._agreed_ms = self._front_end.now_ms()
+        self._agreed_ms, self._said = self._front_end.now_ms(), ""
         revision = int(found.get("seq") or 0)
         is_newest = revision >= row.revision
         if is_newest:
@@ -283,6 +309,34 @@ class AgreedRows:
             self._finish(row)
         else:
             self._send(row)
+
+    def _refused(self, row: Row, value: Any, refusal: Refusal) -> None:
+        """The servers say that they do not take it."""
+        if not row.is_pending:
+            return
+        if not self._keeper.is_same(row.kind, row.wanted, value):
+            self._send(row)
+            return
+        is_large = refusal.error == TOO_LARGE
+        reason = f"{LARGE * is_large}{row.kind} {row.key}: {refusal.text}"
+        if row.refusal != reason and refusal.error != NOT_PERMITTED:  # of that is told for all
+            self._front_end.observer.definition_not_shared(row.kind, row.key, reason)
+        row.refusal = reason
+        if row.is_offer and is_large:
+            self._keep_own(row)
+        elif row.waiting and not row.is_offer:
+            self._fail([row], reason)
+
+    def _keep_own(self, row: Row) -> None:
+        """It was here before this node met others, or no server would have it: it stays what it is, here."""
+        self.refused_count += 1
+        row.value = row.wanted
+        self._own[row] = None
+        self._close(row, "")
+
+    def _refused_no_more(self, row: Row) -> None:
+        row.refusal = ""
+        self._own.pop(row, None)
 
     def _meet_if_seen(self, row: Row) -> None:
         """A change came too late: go on when what it came too late for is known."""
@@ -312,6 +366,10 @@ class AgreedRows:
             self.refused_count += 1
         else:
             self.agreed_count += 1
+        self._refused_no_more(row)
+        self._close(row, reason)
+
+    def _close(self, row: Row, reason: str) -> None:
         self._pending.pop(row, None)
         self._behind.pop(row, None)
         self._offer_count -= row.is_offer
@@ -336,6 +394,8 @@ class AgreedRows:
         for row in rows:
             if row.is_offer:
                 row.since_ms = self._front_end.now_ms()  # what is here stays here until it is known
+                if row.refusal:
+                    self._send(row)
             else:
                 self._finish(row, reason)
 
@@ -347,13 +407,20 @@ class AgreedRows:
     def _tick(self) -> None:
         self._is_ticking = False
         now_ms = self._front_end.now_ms()
-        late = [
-            row for row in self._pending if now_ms >= max(row.since_ms, self._agreed_ms) + LIMIT_MS
-        ]
+        late, refused = [], []
+        for row in self._pending:
+            if now_ms >= row.since_ms + LIMIT_MS:
+                if row.refusal:
+                    refused.append(row)
+                elif now_ms >= self._agreed_ms + LIMIT_MS:
+                    late.append(row)
         if self.is_away:
-            self._fail(list(self._pending), AWAY)
-        elif late:
-            self._fail(late, self._watching.reason or NOT_AGREED)
+            self._fail(list(self._pending), self.away_reason)
+        else:
+            for row in refused:
+                self._fail([row], row.refusal)
+            if late:
+                self._fail(late, self._watching.reason or f"{NOT_AGREED}{self._said}")
         self._watching.look(now_ms)
         if self._pending or self._front_end.is_open:
             self._tick_later()
@@ -376,6 +443,7 @@ class AgreedRows:
 
     def _changed(self, row: Row, entry: Entry) -> None:
         is_new = not self._is_same(row, entry.value)
+        self._refused_no_more(row)
         row.revision, row.value = entry.revision, entry.value
         if not row.is_pending:
             if is_new:
@@ -397,9 +465,10 @@ class AgreedRows:
             row.is_sent, row.behind = False, 0
             if row.is_pending:
                 row.value = value
-            elif value is None and row.value is not None and is_offered:
+            elif value is None and row.value is not None and (is_offered or self._is_own(row)):
                 offered.append(row)
             elif not self._is_same(row, value):
+                self._refused_no_more(row)
                 row.value = value
                 changed.append(row)
         for entry in found.values():
@@ -411,6 +480,12 @@ class AgreedRows:
         for row in changed:
             self._forget_if_nothing(row)
         self._go_on(offered)
+
+    def _is_own(self, row: Row) -> bool:
+        """Whether nobody can have removed it, since no server takes it, or did."""
+        if row in self._own:
+            return True
+        return not self._front_end.takes(self.bucket.put(row.kind, row.key, row.value, 0))
 
     def _go_on(self, offered: list[Row]) -> None:
         self._unsent.clear()  # all that is pending is looked at

@@ -20,11 +20,11 @@ from burrowmq.broker.definitions.parameters import INTERNAL, VHOST_LIMITS
 from burrowmq.broker.definitions.restore import ORDER
 from burrowmq.broker.queue.rules.quorum import QUORUM
 from burrowmq.broker.queue.rules.stream import STREAM
-from burrowmq.broker.replicated.agreed import AgreedRows
+from burrowmq.broker.replicated.agreed import LARGE, AgreedRows
 from burrowmq.broker.replicated.in_force import Enforcer, InForce, InTheWay, in_order
 from burrowmq.broker.words.resource import row_key, unpack_arguments
 from burrowmq.cluster.bucket import Bucket
-from burrowmq.protocol.errors import InternalError
+from burrowmq.protocol.errors import AmqpError, InternalError, PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -224,7 +224,9 @@ def _declared(row: Row) -> dict[str, object]:
     return {name: value for name, value in row.items() if name not in _OWN}
 
 
-def _error(reason: str) -> InternalError | None:
+def _error(reason: str) -> AmqpError | None:
     if not reason:
         return None
+    if reason.startswith(LARGE):
+        return PreconditionFailed(reason)
     return InternalError(f"the metadata store operation timed out: {reason}")

@@ -4,6 +4,7 @@
     ask(request, then)          ---->   write          ----------->
     on_answers / on_messages    <----   received       <-----------  all of one read, by subscription
     returned, lost              <----   opened, lost
+    not taken                   <----   refused        <-----------  what this account may not, which has no answer
 
 Front-ends tell each other what has changed, and what is used (`broker.replicated.news`).
 
@@ -25,22 +26,27 @@ from operator import attrgetter
 from typing import Final, Protocol, TypeAlias, TypeVarTuple
 
 from burrowmq.broker.replicated.news import CHANGED, SUBJECTS, USED, Hearer, News
+from burrowmq.broker.replicated.troubles import Troubles
 from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
 from burrowmq.broker.report.metrics import QueueMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.cluster.api import (
     NAK,
+    NOT_PERMITTED,
     STREAM_NOT_FOUND,
+    TOO_LARGE,
     Document,
     Refusal,
     Request,
     delete_stream,
+    is_no_room,
     stream_state,
 )
+from burrowmq.cluster.denied import is_lasting, kind_of, published_subject
 from burrowmq.cluster.link import Link, Server, server
 from burrowmq.cluster.probe import sight
-from burrowmq.cluster.questions import LINK_LOST, Questions
+from burrowmq.cluster.questions import LINK_LOST, NO_ANSWER, Questions
 from burrowmq.cluster.wire import Delivered, Greeting, encode_publish
 
 TOKEN_OCTETS: Final = 12
@@ -126,6 +132,8 @@ class FrontEnd:
             self._link.subscribe(subject, sid)
             self._handlers[sid] = self._news.heard
         self._last_sid = _NEWS_SIDS[-1]
+        self._publishers: dict[str, Callable[[str], None]] = {}
+        self._troubles = Troubles(observer.cluster_refuses)
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
         self._is_expiring = False
         self._was_lost = False
@@ -166,6 +174,7 @@ class FrontEnd:
     def state(self) -> LinkState:
         """What operators are told of the connection."""
         address, is_open = self._link.server_label, self._link.is_open
+        refusals, refused_ms = self._troubles.shown(self.now_ms())
         return LinkState(
             is_open,
             address,
@@ -174,6 +183,8 @@ class FrontEnd:
             0.0 if is_open else self._scheduler.monotonic() - self._since_s,
             "" if is_open else self._reason,
             self._opened_count,
+            refusals if is_open else (),
+            refused_ms,
         )
 
     def flow(self) -> Flow:
@@ -236,16 +247,41 @@ class FrontEnd:
         """Send a request; `then` is called once, with the answer or a refusal of our own."""
 
         def answered(found: Document | Refusal) -> None:
+            if isinstance(found, Refusal):
+                found = self._looked_at(found)
             self._guard(then, found)
 
-        if not self._link.is_open:
+        refusal = self._refusal_of(request)
+        if refusal is not None:
             # Not within the call: who asks may be in the middle of something.
-            self._scheduler.call_later(0.0, lambda: answered(LINK_LOST))
+            self._scheduler.call_later(0.0, lambda: answered(refusal))
             return
         self._link.write(self._questions.ask(request, answered, self.now_ms()))
         if not self._is_expiring:
             self._is_expiring = True
             self._scheduler.call_later(EXPIRE_S, self._expire)
+
+    def takes(self, request: Request) -> bool:
+        """Whether a request is no larger than the server takes; what is would end the connection."""
+        return len(request.payload) + len(request.headers) <= self.payload_max
+
+    def _refusal_of(self, request: Request) -> Refusal | None:
+        if not self._link.is_open:
+            return LINK_LOST
+        if self.takes(request):
+            return None
+        size = len(request.payload) + len(request.headers)
+        text = f"{size} octets, and the servers take {self.payload_max}"
+        return Refusal(400, TOO_LARGE, text)
+
+    def _looked_at(self, refusal: Refusal) -> Refusal:
+        """The same, with why there is no answer, if the server has refused something: it may be that we hear it."""
+        if is_no_room(refusal):
+            self.trouble(refusal.text, refusal.text)
+        if refusal == NO_ANSWER:
+            texts, _ = self._troubles.shown(self.now_ms())
+            return refusal._replace(text=f"{refusal.text}: {texts[0]}") if texts else refusal
+        return refusal
 
     def _guard(self, callback: Callable[[*Said], None], *said: *Said) -> None:
         """A bug in one queue must not cost the others."""
@@ -253,6 +289,18 @@ class FrontEnd:
             callback(*said)
         except Exception as error:  # noqa: BLE001 - see above
             self.failed(error)
+
+    def publishes(self, stream: str, refused: Callable[[str], None] | None) -> None:
+        """Tell `refused` when the server passes on nothing that is published there; None: no longer."""
+        if refused is None:
+            self._publishers.pop(stream, None)
+        else:
+            self._publishers[stream] = refused
+
+    def trouble(self, kind: str, text: str, *, is_lasting: bool = False) -> None:
+        """The servers refuse something that operators have to see to; `is_lasting`: as long as the connection lasts."""
+        wall_ms = self._scheduler.wall_ms()
+        self._troubles.hear(kind, text, self.now_ms(), wall_ms, is_lasting=is_lasting)
 
     def tell(self, stream: str) -> None:
         """Have other front-ends know, soon, that something has changed in a stream."""
@@ -367,6 +415,18 @@ class FrontEnd:
             self._guard(member.cluster_drained)
         self._ease()
 
+    def refused(self, text: str) -> None:
+        """This account may not do something: nobody else answers who has asked for it."""
+        if not is_lasting(text):
+            return  # it ends the connection, whose end says so
+        subject = published_subject(text)
+        self.trouble(kind_of(text), text, is_lasting=not subject)
+        self._questions.refused(subject.encode(), Refusal(403, NOT_PERMITTED, text))
+        publisher = self._publishers.get(subject.partition(".")[0])
+        if publisher is not None:
+            self._guard(publisher, text)
+        self._scheduler.touch()
+
     def lost(self, reason: str) -> None:
         """It broke, or could not be made."""
         self._reason = reason
@@ -375,6 +435,7 @@ class FrontEnd:
             if self._opened_count:
                 self._changed_now()
             self.observer.cluster_lost(reason)
+        self._troubles.lost(self.now_ms())
         self._questions.lost()
         for member in list(self._members):
             self._guard(member.cluster_lost)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from burrowmq.broker.queue.outcome import Outcome, Rejected
 from burrowmq.broker.replicated.front_end import FrontEnd
+from burrowmq.cluster.denied import kind_of
 from burrowmq.cluster.record import pack
 from burrowmq.cluster.window import HEADERS_MAX, Window
 from burrowmq.cluster.wire import Delivered
@@ -36,10 +37,28 @@ class Publishing:
         """Messages of which nothing is known yet."""
         self.new_bytes = 0
         """Octets that no look has counted, as far as one can tell."""
+        self._stream = stream
         self._sid, inbox = front_end.subscribe(self._on_answers)
+        front_end.publishes(stream, self._on_refused)
         self.window = make_window(stream.encode(), b"%b.%d" % (front_end.token, self._sid), inbox)
-        self.record_max: int | None = None
-        """Octets of a record that the stream keeps at most, where it has a limit."""
+        self._record_max: int | None = None
+        self.limit(None)
+
+    def opened(self) -> None:
+        """There is a connection: what the servers take may be less than before."""
+        self.window.limit(self._payload_max)
+        self._tell_trouble()
+        self._tell_done()
+
+    def limit(self, record_max: int | None) -> None:
+        """The stream keeps no longer records than that; None where it has no limit."""
+        self._record_max = record_max
+        self.window.payload_max = self._payload_max
+
+    @property
+    def _payload_max(self) -> int:
+        found = self._front_end.payload_max
+        return found if self._record_max is None else min(found, self._record_max + HEADERS_MAX)
 
     def publish(self, messages: list[Message], now_ms: float) -> Outcome:
         """Take a run; its ticket says when a majority has it."""
@@ -47,9 +66,6 @@ class Publishing:
         if window.is_full and window.is_stalled(now_ms):
             window.refused_count += len(messages)
             return Rejected(list(range(len(messages))), is_pending=False)
-        window.payload_max = self._front_end.payload_max
-        if self.record_max is not None:
-            window.payload_max = min(window.payload_max, self.record_max + HEADERS_MAX)
         payloads = [pack(message) for message in messages]
         self.new_bytes += sum(map(len, payloads))
         ticket = window.add(payloads, now_ms)
@@ -62,8 +78,21 @@ class Publishing:
         now_ms = self._front_end.now_ms()
         for delivered in deliveries:
             self.window.answered(delivered, now_ms)
+        self._tell_trouble()
         self._tell_done()
         self._changed()
+
+    def _on_refused(self, reason: str) -> None:
+        """The account may not publish there, as the front-end has told."""
+        self.window.denied(reason)
+        self._tell_done()
+        self._changed()
+
+    def _tell_trouble(self) -> None:
+        trouble = self.window.trouble
+        if trouble:
+            text = f"what is published is refused: {trouble}"
+            self._front_end.trouble(kind_of(text), text)
 
     def _tell_done(self) -> None:
         for ticket in self.window.take_done():
@@ -98,6 +127,7 @@ class Publishing:
         self.window.give_up(reason)
         self._tell_done()
         self._front_end.unsubscribe(self._sid)
+        self._front_end.publishes(self._stream, None)
         if self._is_crowded:
             self._is_crowded = False
             self._front_end.on_eased()

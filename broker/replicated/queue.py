@@ -47,6 +47,7 @@ from burrowmq.broker.replicated.stream import (
     served_limits,
     stream_name,
     stream_settings,
+    tell_lost,
 )
 from burrowmq.broker.replicated.wakeup import Wakeup
 from burrowmq.broker.report.cluster_state import Flow
@@ -209,8 +210,12 @@ class ReplicatedQueue(Figures):
         self._excess.looked(self._stream, self._shelf)
         self._changed()
 
-    def _on_renewed(self) -> None:
+    def _on_renewed(self, was_seen: bool) -> None:
         """What is here, and what clients hold, is of a stream that is no more; an ack would be for another message."""
+        count = self._message_count if was_seen else None
+        tell_lost(self, self._front_end.observer, self._scheduler.wall_ms(), count)
+        if not was_seen:
+            return
         self._intake.forget()
         self._message_count = self.counts.unacked_count
         self._changed()
@@ -374,6 +379,7 @@ class ReplicatedQueue(Figures):
 
     def cluster_opened(self) -> None:
         """See that the stream is there, and go on."""
+        self._publishing.opened()
         self._stream.meet()
         self._lease.heard()
         self._changed()

@@ -31,7 +31,7 @@ class RetainedStream(QueueStream):
         changed: Callable[[], None],
         counted: Callable[[], None],
         *,
-        renewed: Callable[[], None],
+        renewed: Callable[[bool], None],
         is_ours: bool,
         is_by_policy: bool,
     ) -> None:
@@ -55,6 +55,7 @@ class RetainedStream(QueueStream):
         if isinstance(found, Refusal) and found.error != api.STREAM_NAME_TAKEN:
             self._on_failed(found)
         else:
+            self._note_age(found)
             self._on_there()
 
     def _look_request(self) -> Request:

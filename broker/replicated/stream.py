@@ -21,6 +21,7 @@ from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
 from burrowmq.broker.queue.placement import Placement
+from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import api
 from burrowmq.cluster.api import (
@@ -39,8 +40,12 @@ CONSUMER: Final = "q"
 SINGLE_ACK_WAIT_MS: Final = 5_000
 """Where one client is given all: what a front-end that died has held is to be back before another is pinned."""
 AGAIN_S: Final = 1.0
+REFUSED_AGAIN_S: Final = 5.0
+"""Where the account may not: whoever runs the servers has to change that."""
 MISSING_S: Final = 1.0
 """One that was there is made anew after so long: where a queue is deleted, its stream goes before others hear of it."""
+NEW_MS: Final = 60_000
+"""So long after its declaration at another front-end a queue may have no stream yet."""
 LOOK_AGAIN_S: Final = 5.0
 """After a look that the cluster has not answered, or refused."""
 GONE: Final = "the queue is deleted"
@@ -69,6 +74,24 @@ class Asking(Protocol):
     def doom(self, stream: str, created: object) -> None:
         """Delete a stream whose queue is gone, which was made at that time; None if that is not known."""
         ...
+
+
+class Named(Protocol):
+    """A queue, as far as operators are told of it."""
+
+    name: str
+    made_ms: int
+
+    @property
+    def vhost_name(self) -> str:
+        """Where it is."""
+        ...
+
+
+def tell_lost(queue: Named, observer: Observer, now_ms: int, count: int | None) -> None:
+    """Say that its stream is another one. One that is missed and was never seen may not have been made yet."""
+    if count is not None or now_ms >= queue.made_ms + NEW_MS:
+        observer.stream_lost(queue.vhost_name, queue.name, count)
 
 
 def stream_name(vhost: str, queue: str, kind: str = "Q") -> str:
@@ -110,7 +133,8 @@ class QueueStream:
 
     With `is_single` only one front-end at a time is given messages (`cluster.pin`).
     `changed` is called when it has become ready, `counted` when the number of messages is known anew, `renewed` when it
-    is another stream than before: somebody has deleted it and made it again, and counts its messages from 1.
+    is another stream than before: somebody has deleted it and made it again, and counts its messages from 1. It is told
+    whether this node has ever seen the one before: else one that was declared earlier was missing.
     """
 
     def __init__(
@@ -123,9 +147,10 @@ class QueueStream:
         *,
         is_ours: bool,
         is_single: bool = False,
-        renewed: Callable[[], None] | None = None,
+        renewed: Callable[[bool], None] | None = None,
     ) -> None:
         self._renewed = renewed
+        self._is_lost = False  # when it was missed, nothing was known of it
         self._created: object = None  # when, as the servers say
         self._settings = settings
         self._is_single = is_single
@@ -208,8 +233,10 @@ class QueueStream:
         if created is None:
             return
         before, self._created = self._created, created
-        if before not in (None, created) and self._renewed is not None:
-            self._renewed()
+        is_lost, self._is_lost = self._is_lost, False
+        is_other = before not in (None, created)
+        if self._renewed is not None and (is_other or is_lost):
+            self._renewed(is_other)
 
     def _on_consumer(self, found: Document | Refusal) -> None:
         if isinstance(found, Refusal):
@@ -231,13 +258,14 @@ class QueueStream:
     def _on_failed(self, refusal: Refusal) -> None:
         self._open_count -= 1
         self.is_refused = not api.is_for_now(refusal)
-        self._try_later()
+        self._try_later(refusal)
         self._tell(refusal.text)
 
-    def _try_later(self) -> None:
+    def _try_later(self, refusal: Refusal) -> None:
         if not (self._is_over or self._is_again_due):
             self._is_again_due = True
-            self._scheduler.call_later(AGAIN_S, self._try_again)
+            pause_s = REFUSED_AGAIN_S if refusal.error == api.NOT_PERMITTED else AGAIN_S
+            self._scheduler.call_later(pause_s, self._try_again)
 
     def _try_again(self) -> None:
         self._is_again_due = False
@@ -315,12 +343,13 @@ class QueueStream:
         self._open_count -= 1
         if isinstance(found, Refusal):
             if found.error in _NOT_FOUND and not self._is_over:
+                self._is_lost |= found.error == api.STREAM_NOT_FOUND and self._created is None
                 self._waiting += waiting
                 self._miss()
                 return
             _tell(waiting, found.text)
             if not self.is_ready:
-                self._try_later()
+                self._try_later(found)
             elif found != LINK_LOST:  # a new one is looked over at once
                 self._look_again()
         else:

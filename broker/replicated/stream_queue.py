@@ -31,7 +31,7 @@ from burrowmq.broker.replicated.members import change_member
 from burrowmq.broker.replicated.publishing import Publishing
 from burrowmq.broker.replicated.reader import Reader, start_of
 from burrowmq.broker.replicated.retained_stream import RetainedStream
-from burrowmq.broker.replicated.stream import GONE, stream_name
+from burrowmq.broker.replicated.stream import GONE, stream_name, tell_lost
 from burrowmq.broker.replicated.stream_figures import NOTHING, StreamFigures
 from burrowmq.broker.replicated.wakeup import Wakeup
 from burrowmq.broker.report.cluster_state import Flow
@@ -159,10 +159,13 @@ class StreamQueue(StreamFigures):
             self._looks.stirred(now_ms)  # and look again
         self._changed()
 
-    def _on_renewed(self) -> None:
+    def _on_renewed(self, was_seen: bool) -> None:
         """Another front-end has deleted it, and somebody, perhaps this one, has declared it again."""
-        for reader in self._readers.values():
-            reader.start_over()
+        count = self._message_count if was_seen else None
+        tell_lost(self, self._front_end.observer, self._scheduler.wall_ms(), count)
+        if was_seen:
+            for reader in self._readers.values():
+                reader.start_over()
 
     # -- publishing -----------------------------------------------------------------------------------------------
 
@@ -316,6 +319,7 @@ class StreamQueue(StreamFigures):
 
     def cluster_opened(self) -> None:
         """See that the stream is there, and go on."""
+        self._publishing.opened()
         self._stream.meet()
         self._changed()
 
@@ -369,11 +373,12 @@ class StreamQueue(StreamFigures):
     def _apply(self, settings: Settings) -> None:
         limit = limits_of(settings).size
         if limit is None:
-            self._window.chunk_bytes, self._publishing.record_max = CHUNK_BYTES, None
+            self._window.chunk_bytes = CHUNK_BYTES
+            self._publishing.limit(None)
         else:
             # What is larger than all that may be kept would be gone as soon as it is confirmed.
             self._window.chunk_bytes = min(CHUNK_BYTES, limit // CHUNKS_OF_LIMIT)
-            self._publishing.record_max = limit - OUTSIDE_BYTES
+            self._publishing.limit(limit - OUTSIDE_BYTES)
         self._origin.allow(settings.consumer_timeout_ms)
 
     def touch(self) -> None:

@@ -9,11 +9,13 @@ from typing import Final, Protocol
 
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.turn.clock import Scheduler
-from burrowmq.cluster.api import STREAM_NAME_TAKEN, Document, Refusal, stream_state
+from burrowmq.cluster.api import NOT_PERMITTED, STREAM_NAME_TAKEN, Document, Refusal, stream_state
 from burrowmq.cluster.bucket import Bucket, Entry, Watch
 from burrowmq.cluster.wire import Delivered, encode_publish
 
 AGAIN_S: Final = 0.5
+REFUSED_AGAIN_S: Final = 5.0
+"""Where the account may not: whoever runs the servers has to change that."""
 SILENT_MS: Final = 4_000.0
 """A watch that says nothing for so long is made anew: it has a heartbeat each second."""
 
@@ -53,6 +55,8 @@ class Watching:
         """Whether all rows are known, and changes are heard of."""
         self.reason = ""
         """Why not, as of the last attempt."""
+        self.is_refused = False
+        """Whether that is that the account may not."""
 
     def begin(self) -> None:
         """Read all rows, and hear of changes from then on."""
@@ -121,7 +125,9 @@ class Watching:
 
     def _begin_again(self, refusal: Refusal) -> None:
         self._is_begun, self.reason = False, refusal.text
-        self._scheduler.call_later(AGAIN_S, self._begin_if_idle)
+        self.is_refused = refusal.error == NOT_PERMITTED
+        pause_s = REFUSED_AGAIN_S if self.is_refused else AGAIN_S
+        self._scheduler.call_later(pause_s, self._begin_if_idle)
 
     def _begin_if_idle(self) -> None:
         if self._watch is None:
@@ -150,5 +156,5 @@ class Watching:
 
     def _all_read(self) -> None:
         found, self._found = self._found or {}, None
-        self.is_current, self.reason = True, ""
+        self.is_current, self.is_refused, self.reason = True, False, ""
         self._owner.all_read(found, self._created)

@@ -25,6 +25,10 @@ class LinkState(NamedTuple):
     """Why it is not there, as of the last attempt; "" before the first has failed."""
     opened_count: int
     """How often one was made."""
+    refusals: tuple[str, ...] = ()
+    """What the servers refuse at present although it is there: permissions, room."""
+    refused_ms: int = 0
+    """Since when they do: milliseconds of the epoch."""
 
 
 class Flow(NamedTuple):

@@ -187,6 +187,24 @@ class LogObserver:
         """There is none any more, or could not be made."""
         self._log.warning("cluster_lost", reason=reason)
 
+    def cluster_refuses(self, text: str) -> None:
+        """The servers refuse what the connection is for."""
+        self._log.error("cluster_refuses", reason=text)
+
+    def stream_lost(self, vhost: str, queue: str, messages: int | None) -> None:
+        """A queue's stream was deleted and made anew."""
+        self._log.warning(
+            "stream_lost",
+            vhost=vhost,
+            queue=queue,
+            messages="not known" if messages is None else messages,
+            text="its stream was deleted at the servers with all messages, and is made anew, empty",
+        )
+
+    def definition_not_shared(self, kind: str, key: str, reason: str) -> None:
+        """The servers do not take a definition."""
+        self._log.error("definition_not_shared", kind=kind, key=key, reason=reason)
+
     def migration_began(self, vhost: str, queue: str) -> None:
         """A classic queue is on its way to be a quorum queue."""
         self._log.info("migration_began", vhost=vhost, queue=queue)

@@ -82,6 +82,18 @@ class Observer(Protocol):
     def cluster_lost(self, reason: str) -> None:
         """There is none any more, or could not be made; the node goes on trying."""
 
+    def cluster_refuses(self, text: str) -> None:
+        """There is a connection, and the servers refuse what it is for: once for each kind, while that goes on."""
+
+    def stream_lost(self, vhost: str, queue: str, messages: int | None) -> None:
+        """A queue's stream was deleted, though not by its queue's deletion, and was made anew, empty.
+
+        `messages` are those that it had when it was last looked at; None where it was not.
+        """
+
+    def definition_not_shared(self, kind: str, key: str, reason: str) -> None:
+        """The servers do not take a definition: it is taken back, or stays at this front-end alone."""
+
     def migration_began(self, vhost: str, queue: str) -> None:
         """A classic queue's messages go to the quorum queue that it is to be, from their first or after a start."""
 

@@ -14,9 +14,9 @@ from burrowmq.broker.exchange.binding import Destination
 from burrowmq.broker.exchange.graph import ExchangeGraph
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.words.resource import Row
-from burrowmq.protocol.errors import AmqpError, InternalError
+from burrowmq.protocol.errors import AmqpError
 
-Agreed: TypeAlias = Callable[[InternalError | None], None]
+Agreed: TypeAlias = Callable[[AmqpError | None], None]
 
 
 class Share(Protocol):

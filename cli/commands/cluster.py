@@ -14,11 +14,18 @@ def cluster_sections(kept: Row) -> list[tuple[str, list[str]]]:
     """(title, lines) of the document that /api/burrowmq/cluster gives."""
     servers = [_server_line(row) for row in kept["servers"]]
     return [
-        ("Connection to the Quorum Queue Servers", [_link_line(kept["link"])]),
+        ("Connection to the Quorum Queue Servers", _link_lines(kept["link"])),
         ("Quorum Queue Servers", servers or ["(none)"]),
         ("Quorum Queues", _queue_lines(kept["queues"])),
         ("Definitions", _definition_lines(kept["link"].get("definitions"))),
         ("Classic Queues", _home_lines(kept["link"].get("classic_queues"))),
+    ]
+
+
+def _link_lines(link: Row) -> list[str]:
+    return [
+        _link_line(link),
+        *(f"Refused by the servers: {text}" for text in link.get("refused", ())),
     ]
 
 
@@ -47,6 +54,7 @@ def _definition_lines(shared: Row | None) -> list[str]:
         f"Shared with other front-ends: {shared['shared']}",
         f"Changes that wait for the servers: {shared['waiting']}",
         f"State: {shared['state']}",
+        *(f"At this front-end alone: {row['reason']}" for row in shared.get("here_alone", ())),
     ]
 
 

@@ -14,7 +14,7 @@ from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.outcome import Outcome, Rejected
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.management.answers.reply import ApiError
-from burrowmq.protocol.errors import AmqpError
+from burrowmq.protocol.errors import AmqpError, PreconditionFailed
 
 COMMIT_TIMEOUT_S = 10.0
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def staged(node: RunningNode) -> None:
 async def durable(node: RunningNode) -> None:
     """Return when everything staged so far is on disk, and agreed with other front-ends.
 
-    Raises: ApiError 503 when the store does not answer, or the cluster.
+    Raises: ApiError 503 when the store does not answer, or the cluster; PreconditionFailed when that never takes it.
     """
     share = node.replication.share
     if share is not None and share.is_waiting:
@@ -40,7 +40,7 @@ def require_cluster(node: RunningNode) -> None:
     """Refuse what all front-ends have to agree on, and cannot be taken back. Raises: ApiError 503."""
     share = node.replication.share
     if share is not None and share.rows.is_away:
-        raise ApiError(503, "unavailable", "the cluster is out of reach")
+        raise ApiError(503, "unavailable", share.rows.away_reason)
 
 
 async def proposed(
@@ -113,6 +113,8 @@ async def _asked(
     ask(on_answer)
     await asyncio.wait((answer,), timeout=COMMIT_TIMEOUT_S)
     error = answer.result() if answer.done() else None
+    if isinstance(error, PreconditionFailed):  # nor another time
+        raise error
     if error is not None or not answer.done():
         raise ApiError(503, "unavailable", f"{words}{error or silence}")
 

@@ -46,8 +46,8 @@ class FakeLink:
         self.is_open = True
         self.owner.opened(
             Greeting(
-                server_id="N", server_name="n", version="2.15.2", max_payload=1 << 20,
-                has_headers=True, has_jetstream=True, needs_tls=False, needs_login=False,
+                server_id="N", server_name="n", version="2.15.2",
+                max_payload=self.world.payload_max, has_headers=True, has_jetstream=True, needs_tls=False, needs_login=False,
                 is_leaving=False, urls=(),
             )
         )  # fmt: skip
@@ -153,6 +153,15 @@ class FakeJetStream:
         """Who leads consumers dies with each acknowledgement."""
         self.refused_streams: int | None = None
         """The error with which no stream is made."""
+        self.payload_max = 1 << 20
+        """What is larger ends the connection, and another one is made."""
+        self.end_count = 0
+        """How often that was so."""
+        self.denied = ""
+        """How subjects begin to which nothing may be published."""
+        self.full_text = ""
+        """Why nobody has room for anything, if so."""
+        self._refused: list[tuple[FakeLink, str]] = []
         self.look_count = 0
         self.cluster: dict[str, Any] = {
             "leader": "n2",
@@ -202,12 +211,20 @@ class FakeJetStream:
                 sid = link.sid_of(inbox)
                 head = encode_headers(pairs)
                 self._out.append((link, Delivered(sid, subject.encode(), reply, head, body)))
+        refused, self._refused = self._refused, []
+        for link, text in refused:
+            if not text:
+                self.end_count += 1
+                link.lose()
+                link.open()
+            elif link.is_open:
+                link.owner.refused(text)
         out, self._out = self._out, []
         for link in self.links:
             mine = [delivered for to, delivered in out if to is link]
             if mine and link.is_open:
                 link.owner.received(mine)
-        return bool(out)
+        return bool(out or refused)
 
     def again(self, stream: Stream, sequence: int) -> None:
         """The server has waited for too long: the message is to be delivered once more."""
@@ -221,7 +238,14 @@ class FakeJetStream:
             words = line.split()
             size = int(words[-1])
             head = int(words[-2]) if words[0] == b"HPUB" else 0
+            if size > self.payload_max:
+                self._refused.append((link, ""))
+                return
             body, data = data[:size], data[size + 2 :]
+            if self.denied and words[1].decode().startswith(self.denied):
+                text = f'Permissions Violation for Publish to "{words[1].decode()}"'
+                self._refused.append((link, text))
+                continue
             has_reply = len(words) == (5 if words[0] == b"HPUB" else 4)
             self._published(
                 link, words[1].decode(), words[2] if has_reply else b"", body[:head], body[head:]
@@ -283,6 +307,10 @@ class FakeJetStream:
             return
         published = list(batch)
         batch.clear()
+        if self.full_text:
+            error = {"code": 503, "err_code": 10023, "description": self.full_text}
+            self._answer(link, reply, {"error": error})
+            return
         stream = self.streams.get(subject) or self.streams.get(subject.partition(".")[0])
         if stream is None:
             self._say(link, reply, b"", _NOBODY, b"")

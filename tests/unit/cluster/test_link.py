@@ -35,6 +35,9 @@ class Owner:
     def drained(self) -> None:
         self.told.put_nowait("drained")
 
+    def refused(self, text: str) -> None:
+        self.told.put_nowait(f"refused {text}")
+
     def lost(self, reason: str) -> None:
         self.told.put_nowait(f"lost {reason}")
 
@@ -193,6 +196,8 @@ def test_a_refusal_that_did_not_end_the_connection_is_no_reason_for_its_end() ->
             link.write(b"PING\r\n")
             await peer.heard("SUB")
             peer.say(b"MSG a 1 0\r\n\r\n")
+            refused = 'refused Permissions Violation for Publish to "b"'
+            assert await owner.told.get() == refused
             assert await owner.told.get() == "received"
             # What came in one read with the refusal does not tell which was the last; the next one does.
             peer.say(b"MSG a 1 0\r\n\r\n")

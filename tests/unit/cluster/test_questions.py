@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.cluster import questions
-from burrowmq.cluster.api import Document, Refusal, stream_state
+from burrowmq.cluster.api import NOT_PERMITTED, Document, Refusal, stream_state
 from burrowmq.cluster.questions import LINK_LOST, NO_ANSWER, TOO_MANY, Questions
 from burrowmq.cluster.wire import Delivered
 
@@ -63,3 +63,19 @@ def test_requests_have_a_limit() -> None:
     assert answers == []
     assert asked(found, answers) == b""
     assert answers == [TOO_MANY]
+
+
+def test_who_asked_of_what_is_not_passed_on_is_answered_with_that() -> None:
+    found = Questions(b"in.q")
+    first: list[Answer] = []
+    second: list[Answer] = []
+    other: list[Answer] = []
+    found.ask(stream_state("t"), other.append, 0.0)
+    asked(found, first)
+    asked(found, second)
+    denied = Refusal(403, NOT_PERMITTED, "no")
+    found.refused(b"$JS.API.STREAM.INFO.s", denied)
+    assert (first, second, other) == ([denied], [], [])
+    found.refused(b"$JS.API.STREAM.INFO.s", denied)
+    found.refused(b"$JS.API.STREAM.INFO.s", denied)
+    assert (first, second, other) == ([denied], [denied], [])

@@ -427,6 +427,94 @@ def test_what_no_server_would_take_is_refused_and_never_sent() -> None:
     assert window.is_idle
 
 
+def test_a_burst_of_which_servers_take_less_than_before_is_refused_and_not_sent_again() -> None:
+    window, stream = opened(), Stream()
+    window.payload_max = 10_000
+    first = window.add([b"0", bytes(2_000)], 0.0)
+    assert window.poll(2.0), "it is on its way, and may be stored"
+    second = window.add([b"1", bytes(3_000), b"2"], 2.0)
+    window.lost(3.0)
+    window.limit(1_000)
+    assert first.refused == [0, 1]
+    assert window.trouble == "a record of 2000 octets; the servers take 488"
+    assert second.refused == [1]
+    exchange(window, stream, 5.0)
+    assert stream.stored == [b"1", b"2"]
+    assert second.is_done
+    assert window.trouble == ""
+    window.limit(10_000)
+    third = window.add([bytes(3_000)], 6.0)
+    exchange(window, stream, 8.0)
+    assert third.refused == []
+
+
+def test_what_servers_still_take_is_sent_again() -> None:
+    window, stream = opened(), Stream()
+    ticket = window.add(payloads(0, 3), 0.0)
+    window.poll(2.0)
+    window.lost(3.0)
+    window.limit(1_000)
+    exchange(window, stream, 3.0)
+    assert (ticket.refused, len(stream.stored)) == ([], 3)
+
+
+def test_a_chunk_is_no_larger_than_the_servers_take() -> None:
+    window = ChunkWindow(b"s", b"w", INBOX)
+    window.payload_max = 4_096
+    window.add([bytes(1_000)] * 10, 0.0)
+    sent = [message for message in Parser().feed(as_delivered(window.poll(2.0)))]
+    assert len(sent) > 1
+    for message in sent:
+        assert isinstance(message, Delivered)
+        assert len(message.headers) + len(message.payload) <= 4_096
+
+
+def test_servers_without_room_are_asked_again_for_a_while() -> None:
+    window, stream = opened(), Stream()
+    ticket = window.add(payloads(0, 4), 0.0)
+    now_ms = 2.0
+    while not ticket.is_done:
+        octets = window.poll(now_ms)
+        if octets:
+            refuse(window, octets, 10023, "insufficient resources", now_ms)
+        now_ms += 10.0
+    assert ticket.refused == [0, 1, 2, 3]
+    assert 3_000.0 <= now_ms < 4_500.0
+    assert window.trouble == "insufficient resources"
+    second = window.add(payloads(4, 2), now_ms)
+    refuse(window, window.poll(now_ms + 2.0), 10023, "insufficient resources", now_ms + 2.0)
+    assert second.refused == [0, 1], "they have none still"
+    third = window.add(payloads(6, 2), now_ms + 5.0)
+    exchange(window, stream, now_ms + 7.0)
+    assert (third.refused, window.trouble) == ([], "")
+    fourth = window.add(payloads(8, 1), now_ms + 10.0)
+    refuse(window, window.poll(now_ms + 12.0), 10023, "insufficient resources", now_ms + 12.0)
+    assert not fourth.is_done, "another one may lead now, which has"
+
+
+def test_a_streams_own_limit_is_no_trouble() -> None:
+    window, stream = opened(), Stream(room=0)
+    ticket = window.add(payloads(0, 1), 0.0)
+    exchange(window, stream, 2.0)
+    assert ticket.refused == [0]
+    assert window.trouble == ""
+
+
+def test_what_nobody_passes_on_is_refused_when_it_was_sent() -> None:
+    window, stream = opened(), Stream()
+    window.denied("no")
+    first = window.add(payloads(0, 2), 0.0)
+    window.denied("no")
+    assert not first.is_done
+    window.poll(2.0)
+    second = window.add(payloads(2, 1), 2.0)
+    window.denied("no")
+    assert first.refused == [0, 1]
+    assert window.last_refusal == "no"
+    exchange(window, stream, 5.0)
+    assert second.refused == []
+
+
 def test_an_answer_to_nobody_is_passed_over() -> None:
     window = opened()
     window.add(payloads(0, 1), 0.0)

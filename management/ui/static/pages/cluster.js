@@ -22,6 +22,7 @@ export function Cluster({isPaused}) {
   return html`<h2>Quorum queue servers</h2>
     <p>${link.state === "connected" ? html`Connected to <code>${visible(link.server)}</code> (${visible(link.address)}) since ${moment(new Date(link.since))}`
       : html`<strong class="bad">Out of reach</strong> since ${moment(new Date(link.since))}${link.reason ? `: ${visible(link.reason)}` : ""}`}; connections made: ${number(link.connections)}.</p>
+    ${link.refused.map((text) => html`<p><strong class="bad">Refused by the servers</strong>: ${visible(text)}</p>`)}
     <p>${many(queues.total - queues.streams, "quorum queues")}${queues.streams ? `, ${many(queues.streams, "streams")}` : ""}${queues.with_minimum_quorum ? html`, <strong class="bad">${number(queues.with_minimum_quorum)} would stand still with one server less</strong>` : ""}${queues.without_quorum
         ? html`, <strong class="bad">${number(queues.without_quorum)} without quorum</strong>` : ""}.</p>
     <${Shared} ...${link} />
@@ -32,5 +33,5 @@ export function Cluster({isPaused}) {
 function Shared({definitions, classic_queues: homes}) {
   if (!definitions || !homes) return null;
   return html`<p>${many(definitions.shared, "definitions")} shared with other front-ends${definitions.state === "agreed" ? "" : html`, <strong class="bad">as they were known last</strong>: what others change is not heard of`}${definitions.waiting
-    ? `; ${many(definitions.waiting, "changes")} of them wait for the servers` : ""}. Classic queues and reply consumers: ${number(homes.here)} here, ${number(homes.elsewhere)} at others.</p>`;
+    ? `; ${many(definitions.waiting, "changes")} of them wait for the servers` : ""}${definitions.here_alone.length ? html`, <strong class="bad">${many(definitions.here_alone.length, "more")} here alone</strong>: ${visible(definitions.here_alone[0].reason)}` : ""}. Classic queues and reply consumers: ${number(homes.here)} here, ${number(homes.elsewhere)} at others.</p>`;
 }

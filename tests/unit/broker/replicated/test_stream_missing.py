@@ -86,3 +86,56 @@ def test_one_that_is_missed_while_a_purge_is_under_way_is_made_anew(
     bench.settle()
     assert client.names() == ["Basic.Ack"]
     assert len(bench.stream().messages) == 1
+
+
+# -- what operators are told -------------------------------------------------------------------------------------------
+
+
+def lost(bench: ClusterBench) -> list[tuple[object, ...]]:
+    return bench.observer.named("stream_lost")
+
+
+@pytest.mark.parametrize("kind", ["quorum", "stream"])
+def test_a_stream_that_is_deleted_behind_its_queue_is_told_of_once(
+    ends: FrontEnds, kind: str
+) -> None:
+    one, two = ends.start(), ends.start()
+    client = confirming(one)
+    arguments = {"x-queue-type": kind}
+    say(client, spec.Queue.Declare(queue="q", durable=True, arguments=arguments))
+    ends.settle()
+    publish(client, b"1", b"2", b"3")
+    ends.settle(6.0)
+    assert lost(one) == lost(two) == []
+    ends.world.streams.clear()
+    ends.settle(120.0)
+    assert len(ends.world.streams) == 1
+    assert lost(one) == lost(two) == [("/", "q", 3)]
+
+
+def test_a_start_that_finds_no_stream_tells_of_it(ends: FrontEnds) -> None:
+    client, two = two_with_a_queue(ends)
+    publish(client, b"1", b"2", b"3")
+    ends.settle()
+    rows = [
+        (kind, key, {**row, "made_ms": 1} if kind == "queue" else row)
+        for kind, key, row in ends.rows(two)
+    ]
+    for bench in ends.benches:
+        bench.own_link.lose()
+    ends.benches.clear()
+    ends.world.streams.clear()
+    again = ends.start(rows)
+    ends.settle(5.0)
+    assert len(ends.world.streams) == 1
+    assert lost(again) == [("/", "q", None)]
+
+
+def test_a_queue_that_is_new_or_deleted_has_lost_nothing(ends: FrontEnds) -> None:
+    client, two = two_with_a_queue(ends)
+    ends.settle(5.0)
+    say(client, spec.Queue.Delete(queue="q"))
+    ends.settle(5.0)
+    declare_queue(client)
+    ends.settle(5.0)
+    assert lost(ends.benches[0]) == lost(two) == []

@@ -24,6 +24,7 @@ def test_every_event_has_a_line(protocol):
     samples = {
         "str": "text",
         "int": 1,
+        "int | None": None,
         "float": 0.5,
         "bool": True,
         "BaseException": ValueError("wrong"),

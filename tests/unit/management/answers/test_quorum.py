@@ -156,6 +156,39 @@ def test_a_cluster_out_of_reach_is_an_alarm_once_another_server_had_time_to_answ
     assert served.get("/api/burrowmq/cluster")["link"]["connections"] == 3
 
 
+def test_what_the_servers_refuse_is_an_alarm_while_they_do(cluster: ServedCluster) -> None:
+    served = cluster.served
+    text = 'Permissions Violation for Publish to "$JS.API.STREAM.CREATE.Q_'
+    cluster.world.denied = "$JS.API.STREAM.CREATE.Q_"
+    body = {"durable": True, "arguments": {"x-queue-type": "quorum"}}
+    answer = served.api("PUT", "/api/queues/%2F/q", body)
+    assert (answer.status, text in answer.body["reason"]) == (503, True)
+    (refused,) = served.get("/api/burrowmq/cluster")["link"]["refused"]
+    assert refused.startswith(text)
+    (alarm,) = served.api("GET", "/api/health/checks/local-alarms").body["alarms"]
+    assert alarm["resource"] == "cluster"
+    assert alarm["cause"].startswith("the cluster that keeps quorum queues refuses since 2")
+    assert alarm["cause"].endswith(refused)
+    (row,) = served.get("/api/burrowmq/pages/overview")["alarms"]
+    assert (row["resource"], row["cause"]) == ("cluster", refused)
+    assert 0 < row["since"] < 4e9
+    assert f"\nRefused by the servers: {refused}\n" in served.ctl("cluster_status").out
+    cluster.lose(down_s=5)
+    (alarm,) = served.api("GET", "/api/health/checks/local-alarms").body["alarms"]
+    assert "cannot be reached" in alarm["cause"]
+
+
+def test_a_definition_that_no_server_takes_is_refused_as_what_it_is(cluster: ServedCluster) -> None:
+    served = cluster.served
+    body = {"name": "big", "value": "x" * 1_100_000}
+    answer = served.api("PUT", "/api/global-parameters/big", body)
+    assert (answer.status, answer.body["error"]) == (400, "bad_request")
+    text = 'larger than the servers take: parameter ["global","big"]: '
+    assert answer.body["reason"].startswith(text)
+    assert served.api("GET", "/api/global-parameters/big").status == 404
+    assert cluster.world.end_count == 0
+
+
 def test_a_node_without_a_cluster_says_so(served: Served) -> None:
     assert served.get("/api/burrowmq/cluster") is None
     assert served.get(CHECK) == {"status": "ok", "reason": "single node cluster"}
