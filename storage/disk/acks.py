@@ -24,7 +24,13 @@ from burrowmq.storage.disk.refused_queues import RefusedQueues
 from burrowmq.storage.disk.setting_aside import SettingAside
 from burrowmq.storage.disk.shared_work import SharedWork
 from burrowmq.storage.disk.troubles import ACKING
-from burrowmq.storage.errors import DirectoryFailed, DiskFull, ReadFailed, StorageError
+from burrowmq.storage.errors import (
+    DirectoryFailed,
+    DiskFull,
+    NoDescriptors,
+    ReadFailed,
+    StorageError,
+)
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.segment import Segment
@@ -157,34 +163,51 @@ class Acks:
 
         `is_rescuing`: what a failed sync took from files is still to be written elsewhere, so that nothing in them is
         taken for damage.
-        What the disk refuses of a queue is tried again in a later moment, unless this is the last. Raises StorageError;
-        after DiskFull, what was not done is left to the next call.
+        What the disk refuses of a queue is tried again in a later moment, unless this is the last. Raises StorageError,
+        but only behind all that could be done; after DiskFull, what was not done is left to the next call.
         """
+        refused: StorageError | None = None
         if not is_rescuing:
-            self._set_lost_aside()
+            try:
+                self._set_lost_aside()
+            except DiskFull as error:  # what goes now may make room for them
+                refused = error
         if self._context.leftover_count and (is_last or time.monotonic() >= self._next_sweep):
             self._next_sweep = time.monotonic() + SWEEP_S
             self._context.sweep()
+        refused = self._keep_all_up(refused, is_last=is_last)
+        if refused is not None:
+            raise refused
+
+    def _keep_all_up(self, refused: StorageError | None, *, is_last: bool) -> StorageError | None:
+        """Let all queues write their acks; gives what is to be raised then, `refused` being what was so far."""
+        cache = self._context.cache
         for queue_id in list(self._unflushed):
-            if self._context.cache.is_crowded:
-                self._context.cache.refuse_more()
             queue = self._queues.get(queue_id)
             if queue is None:
                 del self._unflushed[queue_id]
-            elif self._refusals.is_held(queue_id):
                 continue
-            elif is_last or not self._troubles.is_waiting(queue_id, ACKING):
-                try:
-                    self._keep_up(queue_id, queue)
-                except StorageError as error:
-                    if is_last:
-                        raise
+            is_waiting = not is_last and self._troubles.is_waiting(queue_id, ACKING)
+            if is_waiting or self._refusals.is_held(queue_id):
+                continue
+            try:
+                if cache.is_crowded:
+                    cache.refuse_more()
+                self._keep_up(queue_id, queue)
+            except StorageError as error:
+                # Of others' acks many need no room: those of version 2 are written over what is there.
+                if is_last or isinstance(error, DiskFull):
+                    refused = _worst(refused, error)
+                else:
                     self._note_trouble(queue_id, error)
+                if cache.is_crowded and isinstance(error, NoDescriptors):  # nobody's before a sync
+                    break
+        return refused
 
     def _keep_up(self, queue_id: int, queue: QueueDisk) -> None:
         """Let a queue write its acks and remove what is empty. Raises StorageError: then it stays to be done."""
         with as_storage_errors():
-            is_left, flushed = queue.keep_up(is_idle=True)
+            is_left, flushed = queue.keep_up_at_rest()
         self._note_journal(queue)
         numbers = self._flushed_early.pop(queue_id, set())
         numbers.update(segment.number for segment in flushed)
@@ -254,3 +277,12 @@ class Acks:
         if dropped:
             self._context.vhost(queue.vhost).drop_refs(dropped)
         return None
+
+
+def _worst(before: StorageError | None, error: StorageError) -> StorageError:
+    """Of two refusals, give the one to be raised: first the ballast makes room, then a sync frees descriptors."""
+    return error if before is None or _weight(error) > _weight(before) else before
+
+
+def _weight(error: StorageError) -> int:
+    return isinstance(error, DiskFull) * (2 - isinstance(error, NoDescriptors))

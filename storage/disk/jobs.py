@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from burrowmq.storage import real_time as time
@@ -269,8 +268,10 @@ class DiskJobs:
         has_acks, acks.has_new = acks.has_new, False
         self.upkeep()
         if has_acks and self._is_synced_first and self._context.is_dirty():
-            with suppress(DiskFull):  # the next commit begins with what is left of it
+            try:
                 self.sync(None)
+            except DiskFull as error:  # the next commit begins with what is left of it
+                self._found_no_room(error)
 
     def _release_files(
         self, commit: StagedCommit, error: NoDescriptors, wait_for_space: WaitForSpace
@@ -398,8 +399,12 @@ class DiskJobs:
             if self._context.is_dirty() or self._writer.is_rescuing:
                 try:
                     self.sync(None)
-                except DiskFull:  # the next idle moment, or commit, tries again
-                    return
+                except DiskFull as error:
+                    if not self._found_no_room(error):
+                        break  # the next idle moment, or commit, tries again
+                    is_done = False
+        if self._writer.is_rescuing:
+            return
         for _ in range(_PACKED_PARTS):
             if self._context.is_packing_due:
                 with self._lock:
@@ -413,11 +418,21 @@ class DiskJobs:
         try:
             with self._lock, as_storage_errors():
                 self._writer.upkeep()
-        except NoDescriptors:
+        except NoDescriptors as error:
+            self._found_no_room(error)
             return not self._cache.dirty_count
-        except DiskFull:
-            return True
+        except DiskFull as error:
+            return not self._found_no_room(error)
+        self.space.is_held_up = False
         return True
+
+    def _found_no_room(self, error: DiskFull) -> bool:
+        """Idle work did not; no commit may be there that would. True when it is worth trying again at once."""
+        self._writer.acks.has_new = True  # they may not be durable
+        if isinstance(error, NoDescriptors):
+            return False
+        self.space.is_held_up = True
+        return self.space.ran_out(with_way_out(error))
 
     def convert(self) -> bool:
         """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""

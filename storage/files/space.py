@@ -1,10 +1,11 @@
 """What happens when the disk is full: publishers are told, the ballast goes, and both come back with the space.
 
 The ballast is an empty file for which a start reserves space. Without it a full disk would stay full: acknowledgements
-free space, but they wait behind messages for which there is none. When the disk is full the ballast is removed. Then
-what is in memory can be written, acknowledgements follow, and segments empty or are compacted. When there is room for
-the ballast again it is reserved again, and only then publishers may go on. A file system that is too small for a
-ballast, or refuses it, is used without one.
+free space, but they wait behind messages for which there is none. When the disk is full the ballast is removed, whether
+a commit finds that or idle work, with which acknowledgements are written where nobody publishes. Then what is in memory
+can be written, acknowledgements follow, and segments empty or are compacted. When there is room for the ballast again
+it is reserved again, and only then publishers may go on. A file system that is too small for a ballast, or refuses it,
+is used without one.
 
 State owned: the ballast's file, whether space is short. Called on the disk thread; `tell` gets what the loop has to
 know. Invariant: every True that was told is followed by a False once there is room.
@@ -53,6 +54,8 @@ class Space:
         self.is_short = False
         self.reason = ""
         """Which write found no room last, while space is short."""
+        self.is_held_up = False
+        """Whether idle work found no room the last time, whatever commits find: a quota may be one queue's alone."""
         self.has_ballast = False
         if ballast_bytes and self._free() >= _SHARE * ballast_bytes:
             self.has_ballast = self._reserve()
@@ -71,8 +74,11 @@ class Space:
         return True
 
     def look(self) -> None:
-        """A write that found no room succeeded: end the shortage if there is room for the ballast again."""
-        if not self.is_short:
+        """A write that found no room succeeded: end the shortage if there is room for the ballast again.
+
+        Not while idle work `is_held_up`: it would be back with the next moment.
+        """
+        if not self.is_short or self.is_held_up:
             return
         if self._is_wanted and not self.has_ballast:
             if self._free() < _SPARE * self._size:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from operator import attrgetter
 
-from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.errors import DiskFull, ReadFailed
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames, pack_names
 from burrowmq.storage.queue import versions
@@ -299,6 +299,22 @@ class QueueDisk:
             is_more, written = files.keep_up(is_idle=is_idle, is_due=is_due)
             is_left = is_left or is_more
             flushed += written
+        return is_left, flushed
+
+    def keep_up_at_rest(self) -> tuple[bool, list[Segment]]:
+        """The same in an idle moment; where one version's files find no room, the other's are kept up all the same."""
+        is_left, flushed = False, list[Segment]()
+        full: DiskFull | None = None
+        for files in self._files:
+            try:
+                is_more, written = files.keep_up(is_idle=True)
+            except DiskFull as error:
+                full = error
+            else:
+                is_left = is_left or is_more
+                flushed += written
+        if full is not None:
+            raise full
         return is_left, flushed
 
     def flush_journals(self) -> None:

@@ -278,7 +278,8 @@ class IndexFilesV1:
         if journal.path is not None:
             journal.write_acks(touched, is_durable)
         empty: list[Segment] = []
-        for segment in touched:
+        # Removals first: they may make room for the others.
+        for segment in sorted(touched, key=lambda one: bool(one.live) or one in spared):
             if segment.live or segment in spared or not self._is_removed(segment):
                 self._files.flush(
                     segment, journal.runs.get(segment.number, []), journal.numbers, is_durable
