@@ -1,8 +1,8 @@
 """Compaction as the threads do it: chosen between two commits, copied beside them, put in place between two others.
 
-State: none but the lock between applying and planning, which it shares with `storage.disk.jobs`. Called by the
-backends: `copy` on a thread of its own, everything else on the disk thread. Invariant: the lock is not held while bytes
-are copied.
+State: the lock between applying and planning, which it shares with `storage.disk.jobs`; the stores whose last
+compaction failed. Called by the backends: `copy` on a thread of its own, everything else on the disk thread. Invariant:
+the lock is not held while bytes are copied.
 """
 
 from __future__ import annotations
@@ -30,21 +30,30 @@ class Compactor:
         self._vhosts = vhosts
         self._observer = observer
         self._lock = lock
+        # In the order of their failures: what one has no room for may fit where another's space was freed.
+        self._failed: dict[MessageStore, None] = {}
 
     def choose(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
         """Choose what to compact next in any vhost; None when nothing is worth it."""
         with self._lock, as_storage_errors():
-            for vhost in self._vhosts():
-                for store in (vhost.persistent, vhost.transient):
+            for store in self._stores():
+                try:
                     if is_idle:
                         store.release_idle()
-                    try:
-                        plan = store.plan(is_idle=is_idle)
-                    except DiskFull:  # its index has no room, or no descriptor: later
-                        continue
-                    if plan is not None:
-                        return store, plan
+                    plan = store.plan(is_idle=is_idle)
+                except DiskFull:  # its index has no room, or no descriptor: later
+                    continue
+                if plan is not None:
+                    return store, plan
         return None
+
+    def _stores(self) -> list[MessageStore]:
+        """Give all stores; those whose compaction failed come behind the others, the last one last."""
+        found = [one for each in self._vhosts() for one in (each.persistent, each.transient)]
+        if self._failed:
+            self._failed = {one: None for one in self._failed if one in found}
+            found = [*(one for one in found if one not in self._failed), *self._failed]
+        return found
 
     @staticmethod
     def copy(plan: CompactionPlan, pause: Callable[[], bool] | None = None) -> StorageError | None:
@@ -62,8 +71,17 @@ class Compactor:
     ) -> bool:
         """Let a copied plan's file count, or give the plan up: its new file is no loss. Raises SyncFailed.
 
-        False when it failed: what is left to compact waits for another idle moment.
+        False when it failed: what is left to compact waits for another idle moment, and for the other stores.
         """
+        is_done = self._put_in_place(store, plan, failed)
+        self._failed.pop(store, None)
+        if not is_done:
+            self._failed[store] = None
+        return is_done
+
+    def _put_in_place(
+        self, store: MessageStore, plan: CompactionPlan, failed: StorageError | None
+    ) -> bool:
         with self._lock, as_storage_errors():
             if store.is_closed:  # its vhost was deleted meanwhile, the plan's files with it
                 return True

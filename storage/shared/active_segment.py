@@ -192,7 +192,7 @@ class ActiveSegment:
         """Write the seal. Failing is harmless: the segment is scanned at the next start."""
         try:
             file.write_seal(self._terms.seed)
-        except OSError:
+        except (OSError, DiskFull):  # no descriptor to open it again is a NoDescriptors
             self._unsealed.add(file)
             return
         self._unsynced.note_seal(file, len(file.tables[-1]))

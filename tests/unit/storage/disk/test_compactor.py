@@ -191,3 +191,53 @@ def test_a_compaction_reads_again_what_fails_its_check() -> None:
         side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
     assert misread.is_done
     assert side.read() == [2, 5, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.EIO])
+@pytest.mark.parametrize("refused", ["abc", "ab", "a", "b"])
+def test_stores_whose_compaction_fails_keep_no_other_from_its_own(
+    refused: str, number: int
+) -> None:
+    side = DiskSide(segment_size_limit=40_000)
+    for queue_id, vhost in enumerate("abc", 1):
+        side.open(queue_id, vhost=vhost)
+        side.append(0, 12, LARGE, queue_id=queue_id)
+        acked = [Ack(queue_id, seq, seq, None) for seq in (0, 1, 3, 4, 6, 7)]
+        side.commit(*acked)
+    stores = {vhost: side.vhost(vhost).persistent for vhost in "abc"}
+    for vhost in refused:
+        side.filesystem.fail(
+            "create", number, times=1 << 30, path_part=stores[vhost].options.directory
+        )
+    tried = ""
+    for _ in range(9):
+        chosen = side.jobs.compactor.choose(is_idle=True)
+        if chosen is None:
+            break
+        store, plan = chosen
+        tried += next(vhost for vhost, one in stores.items() if one is store)
+        side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    assert {vhost for vhost, one in stores.items() if one.stats()["compactions"]} == set(
+        "abc"
+    ) - set(refused)
+    assert all(tried.count(vhost) >= 3 for vhost in refused), "in turn"
+    side.filesystem.heal()
+    for vhost in refused:
+        chosen = side.jobs.compactor.choose(is_idle=True)
+        assert chosen is not None
+        store, plan = chosen
+        assert side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan)), vhost
+
+
+def test_want_of_descriptors_to_end_a_mostly_dead_segment_ends_no_store() -> None:
+    side = DiskSide(segment_entry_count=64)
+    side.open()
+    side.commit(Append(1, 0, list(messages(0, 30, 60_000)), None))
+    side.ack(0, 27)
+    side.jobs.sync(None)
+    side.context.release_clean_files()
+    side.filesystem.fail("open", errno.EMFILE, path_part=".seg", times=2)
+    side.jobs.compactor.choose(is_idle=True)  # NoDescriptors here ends the disk thread
+    side.filesystem.heal()
+    assert side.vhost().persistent.stats()["rolled"] == 1
+    assert side.read() == [28, 29]

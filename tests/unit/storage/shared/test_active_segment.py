@@ -187,6 +187,18 @@ def test_a_seal_that_cannot_be_written_is_done_without() -> None:
     assert setup.append(1) == [1 << 32]
 
 
+def test_one_that_has_no_descriptor_is_written_at_the_stop() -> None:
+    setup = Setup()
+    setup.append(2)
+    setup.unsynced.sync()
+    setup.segments.release_files()
+    setup.filesystem.fail("open", errno.EMFILE)
+    setup.active.roll()
+    assert read_seal(setup.filesystem.open(f"{DIRECTORY}/0.g0.seg"), SEED) is None
+    setup.active.seal_left()
+    assert read_seal(setup.filesystem.open(f"{DIRECTORY}/0.g0.seg"), SEED) is not None
+
+
 def test_an_idle_moment_ends_a_segment_that_is_large_and_mostly_dead() -> None:
     setup = Setup(16 << 20)
     (first, *rest) = setup.append(20, 100_000)
