@@ -14,6 +14,7 @@ from tests.simulation.machine.node import Limits
 
 STORMS = 0.25  # of the runs
 DEBTS = 0.25  # of the runs in which calls fail
+CRAMPS = 0.25  # the same
 PAIRS = 0.3
 ESTATES = 0.2
 TRICKLES = 0.4
@@ -158,6 +159,9 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     if trickle.random() < TRICKLES:
         limits = _with_short_commits(limits)
         chosen = ["trickle" if trickle.random() < 0.2 else name for name in chosen]
+    cramp = random.Random(f"cramps {seed}")
+    if may_fail and cramp.random() < CRAMPS:
+        chosen = ["cramp" if cramp.random() < 0.15 else name for name in chosen]
     return Plan(
         seed,
         limits,

@@ -31,6 +31,7 @@ OPERATIONS: dict[str, Callable[[Run], None]] = {
     "crash": faults.crash,
     "strike": faults.strike,
     "owe": faults.owe,
+    "cramp": faults.cramp,
     "wait": lives.wait,
     "idle": lives.idle,
     "look": lives.look,

@@ -95,6 +95,38 @@ def owe(run: Run) -> None:
         run.heal()
 
 
+def cramp(run: Run) -> None:
+    """One queue finds no room, or no descriptor, as nobody publishes: what others acknowledge is safe after a while."""
+    rng, home, client = run.rng, run.some_home(), run.client()
+    if not run.plan.has_faults or run.is_faulty or home is None:
+        run.do("settle")
+        return
+    while len(client.consumers) < 3 and not client.is_busy(CONFIRMING) and rng.random() < 0.8:
+        client.consume(rng.choice(list(run.model.current.values())), 20)
+        run.move(40)
+    run.quiet(1.0)
+    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    number = rng.choice((errno.ENOSPC, errno.ENOSPC, errno.EMFILE))
+    part = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
+    for operation in rng.choice((("pwrite",), ("pwrite", "create"), ("create", "unlink"))):
+        run.machine.disk.fail(operation, number, times=1000, path_part=part)
+    for each in run.clients:
+        if not (each.is_paused or each.is_busy(CONFIRMING) or each.is_busy(REST)):
+            for key in list(each.deliveries)[:: rng.choice((1, 2))]:
+                each.settle(key, "ack")
+    settled = run.model.settled()
+    run.quiet(4.0)
+    node = run.machine.node
+    assert node is not None
+    # Behind a commit that waits for room all others wait.
+    if node.engine.failure is None and node.engine.is_idle():
+        run.result.operations["cramped"] += 1
+        run.model.stay_away(settled, {*run.machine.faulty(), home.name})
+    if rng.random() < 0.7:
+        run.heal()
+        run.crash_now(is_power=run.is_power())
+
+
 def _fail_one_place(run: Run) -> None:
     """Calls for the files of one queue, of the shared store or of the commit log fail, and no others."""
     rng, home = run.rng, run.some_home()
