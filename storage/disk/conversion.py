@@ -5,9 +5,13 @@ anew between the commits (`storage.queue.convert`). The newest comes first, beca
 version changes back on the way, segments that were not written anew yet stay as they are. A deletion ends a
 conversion. A start goes on with what is left: the segments' files tell their version.
 
-State: the queues that have segments of another version than theirs, and the slice under way. Called by
-`storage.disk.jobs` on the disk thread: `begin`, then a sync and `begin` again as long as it says so, then `prepare`, a
-sync of the new files, `put_in_place`.
+What one queue's files refuse keeps no other from being converted. A segment that cannot be read, and all of a queue
+whose new files the disk refuses, stay as they are until the next start, or until the version changes again. A queue
+that finds no room, or whose journal does not go, comes behind the others.
+
+State: the queues that have segments of another version than theirs, those that stay so, and the slice under way. Called
+by `storage.disk.jobs` on the disk thread: `begin`, then a sync and `begin` again as long as it says so, then `prepare`,
+a sync of the new files, `put_in_place`.
 
 Invariants: a version 1 segment is written anew only when no journal says anything about its queue; a slice is bounded
 in segments and bytes, so that a commit never waits long.
@@ -15,15 +19,15 @@ in segments and bytes, so that a commit never waits long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
-from burrowmq.storage.errors import DiskFull, StorageError
-from burrowmq.storage.files.cache import new_file_error, write_error
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
+from burrowmq.storage.files.cache import as_storage_errors, new_file_error, write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.names import NAME_FILE, pack_names
-from burrowmq.storage.queue.convert import Prepared, abandon, prepare, put_in_place
+from burrowmq.storage.queue.convert import Placed, Prepared, abandon, prepare, put_each_in_place
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.segment import Segment
 
@@ -42,12 +46,14 @@ class Conversion:
     ) -> None:
         """`refused` gives the queues that nothing is written anew of now."""
         self._refused = refused
-        self._looked_at: QueueDisk | None = None
         self._context = context
         self._counters = counters
         self._queues: dict[QueueDisk, None] = {}
+        # Numbers of segments that cannot be converted, of queues that are not converted to the end.
+        self._left: dict[QueueDisk, set[int]] = {}
         self._chosen: list[tuple[QueueDisk, Segment]] = []
-        self._prepared: list[Prepared] = []
+        self._chosen_bytes = 0
+        self._prepared: list[tuple[QueueDisk, Prepared]] = []
 
     @property
     def queues(self) -> list[QueueDisk]:
@@ -59,57 +65,90 @@ class Conversion:
         """Queues that are not done."""
         return len(self._queues)
 
+    @property
+    def left_count(self) -> int:
+        """Queues that keep segments of another version than theirs until the next start."""
+        return len(self._left)
+
     def set_version(self, queue: QueueDisk, version: int) -> None:
         """A queue is to be of this version, now or in time."""
         queue.set_version(version)
         # Also when it has no segment of another version: its name file has to say the new one.
         self._queues[queue] = None
+        self._left.pop(queue, None)
 
     def discard(self, queue: QueueDisk) -> None:
-        """A queue is deleted, or cannot be converted any further."""
+        """A queue is deleted."""
         self._queues.pop(queue, None)
+        self._left.pop(queue, None)
 
     def begin(self) -> bool:
-        """Choose the segments of a slice; True when journals or names need a sync before. Raises StorageError.
-
-        A queue that the disk refuses what has to be done before stays as it is until the next start.
-        """
-        self._chosen = []
-        try:
-            return self._choose()
-        except DiskFull:
-            raise
-        except StorageError:
-            if self._looked_at is not None:
-                self.discard(self._looked_at)
-            raise
-
-    def _choose(self) -> bool:
+        """Choose the segments of a slice; True when journals or names need a sync before."""
+        self._chosen, self._chosen_bytes = [], 0
         is_waiting = False
-        size = 0
         refused = self._refused()
         for queue in list(self._queues):
             if queue in refused:
                 continue
-            self._looked_at = queue
-            if queue.place.cache.is_waiting(queue.directory):
-                is_waiting = True  # more old files that stay until then would fill the disk
-                continue
-            if queue.is_conversion_held_up:
-                queue.flush_journals()
-                is_waiting = is_waiting or queue.is_conversion_held_up
-            found = self._candidates(queue)
-            if not found and not queue.is_conversion_held_up:
-                self._finish(queue)
-            for segment in found:
-                if segment.live:
-                    self._chosen.append((queue, segment))
-                    size += segment.store_end
-                elif not queue.is_conversion_held_up:
-                    queue.remove(segment)
-                if size >= _SLICE_BYTES or len(self._chosen) >= self._context.options.convert_slice:
-                    return is_waiting
+            try:
+                with as_storage_errors():
+                    is_waiting = self._choose_of(queue) or is_waiting
+            except DiskFull:
+                self._put_off(queue)
+                break
+            except StorageError as error:
+                self._give_up(queue, error)
+            if self._is_slice:
+                break
         return is_waiting
+
+    @property
+    def _is_slice(self) -> bool:
+        limit = self._context.options.convert_slice
+        return self._chosen_bytes >= _SLICE_BYTES or len(self._chosen) >= limit
+
+    def _choose_of(self, queue: QueueDisk) -> bool:
+        """Choose segments of a queue; True when it needs a sync before. Raises StorageError."""
+        if queue.place.cache.is_waiting(queue.directory):
+            return True  # more old files that stay until then would fill the disk
+        if queue.is_conversion_held_up:
+            queue.flush_journals()
+        is_held_up = queue.is_conversion_held_up
+        left = self._left.get(queue, ())
+        found = [segment for segment in self._candidates(queue) if segment.number not in left]
+        if not found and not is_held_up:
+            if left:
+                self._queues.pop(queue, None)
+            else:
+                self._finish(queue)
+        for segment in found:
+            if segment.live:
+                self._chosen.append((queue, segment))
+                self._chosen_bytes += segment.store_end
+            elif not is_held_up:
+                queue.remove(segment)
+            if self._is_slice:
+                break
+        return is_held_up
+
+    def _put_off(self, queue: QueueDisk) -> None:
+        """Others go first."""
+        if queue in self._queues:
+            del self._queues[queue]
+            self._queues[queue] = None
+
+    def _leave(self, queue: QueueDisk, numbers: Iterable[int], error: StorageError) -> None:
+        """Segments stay as they are until the next start; what that is for is said once for a queue."""
+        if queue not in self._left:
+            self._left[queue] = set()
+            reason = f"not converted before the next start: {error}"
+            self._context.observer.sync_failed(queue.directory, reason)
+        self._left[queue].update(numbers)
+
+    def _give_up(self, queue: QueueDisk, error: StorageError) -> None:
+        """All of a queue that is not converted stays as it is until the next start."""
+        self._queues.pop(queue, None)
+        self._leave(queue, (segment.number for segment in queue.segments_elsewhere()), error)
 
     @staticmethod
     def _candidates(queue: QueueDisk) -> list[Segment]:
@@ -118,33 +157,50 @@ class Conversion:
         return [*found[-1:], *found[:-1]]
 
     def prepare(self) -> list[Prepared]:
-        """Write the chosen segments aside. Raises StorageError, and has then given them up."""
+        """Write the chosen segments aside, as far as there is room, but for those that would need a sync before."""
         self._prepared = []
-        try:
-            for queue, segment in self._chosen:
-                if segment.live and queue not in self._refused():
-                    self._prepared.append(prepare(segment, queue.files, None))
-        except StorageError:
-            self.abandon()
-            raise
-        return self._prepared
+        refused = self._refused()
+        for queue, segment in self._chosen:
+            if not segment.live or queue not in self._queues or queue in refused:
+                continue
+            if queue.is_conversion_held_up or queue.place.cache.is_waiting(queue.directory):
+                self._put_off(queue)
+                continue
+            try:
+                with as_storage_errors():
+                    self._prepared.append((queue, prepare(segment, queue.files, None)))
+            except DiskFull:
+                self._put_off(queue)
+                break
+            except ReadFailed as error:
+                self._leave(queue, (segment.number,), error)
+            except StorageError as error:
+                self._give_up(queue, error)
+        return [one for _, one in self._prepared]
 
-    def abandon(self) -> None:
-        """Give up what was prepared."""
-        for one in self._prepared:
-            abandon(one)
-        self._prepared = []
-
-    def put_in_place(self) -> None:
-        """The prepared files are durable: they count from now on. Raises StorageError."""
+    def put_in_place(self, failed: Sequence[StorageError | None]) -> Placed:
+        """The prepared files count from now on, but for those whose sync failed."""
         prepared, self._prepared = self._prepared, []
-        put_in_place(self._context.filesystem, prepared, self._context.observer)
-        self._counters.converted_segments += len(prepared)
+        durable: list[Prepared] = []
+        for (queue, one), error in zip(prepared, failed, strict=True):
+            if error is None:
+                durable.append(one)
+            else:
+                abandon(one)
+                self._note(queue, error)
+        placed = put_each_in_place(self._context.filesystem, durable, self._context.observer)
+        for queue, one in prepared:
+            if any(one is each for each in placed.without_room):
+                self._put_off(queue)
+        self._counters.converted_segments += placed.switched
+        return placed
 
-    def give_up_chosen(self) -> None:
-        """The queues of this slice stay as they are, with segments of both versions, until the next start."""
-        for queue, _ in self._chosen:
-            self.discard(queue)
+    def _note(self, queue: QueueDisk, error: StorageError) -> None:
+        """New files of a queue failed, and are given up."""
+        if isinstance(error, DiskFull):
+            self._put_off(queue)
+        else:
+            self._give_up(queue, error)
 
     def _finish(self, queue: QueueDisk) -> None:
         """Say in a new name file which version the queue is of: a backup may share the old one."""
@@ -154,11 +210,11 @@ class Conversion:
         cache = queue.place.cache
         try:
             if not queue.is_made or cache.get(path).pread(len(data), 0) == data:
-                self.discard(queue)
+                self._queues.pop(queue, None)
                 return
             file = cache.create(aside, is_synced=False)
             file.pwrite(data, 0)
-            self.discard(queue)  # it is not tried again, whether what follows fails or not
+            del self._queues[queue]  # it is not tried again, whether what follows fails or not
             if queue.durable:
                 _sync(file)
             self._context.filesystem.rename(aside, path)

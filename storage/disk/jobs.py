@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from burrowmq.storage import real_time as time
@@ -23,7 +24,6 @@ from burrowmq.storage.disk.scrub_walk import ScrubWalk
 from burrowmq.storage.disk.short_commits import ShortCommits
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import (
-    DirectoryFailed,
     DiskFull,
     NoDescriptors,
     ReadFailed,
@@ -37,10 +37,8 @@ from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.files.space import Space
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.queue import convert as queue_convert
-from burrowmq.storage.queue.convert import Prepared
 from burrowmq.storage.types import LoadedMessage
 
-T = TypeVar("T")
 WaitForSpace = Callable[[DiskFull], None]
 """Called after an attempt that found no room: returns when the next one may begin, or raises what it was given."""
 
@@ -54,10 +52,6 @@ _ACKS_AFTER = 1.5
 
 QueueEnds = dict[int, tuple[int, int]]
 """For a clean stop: next_seq and next_deliver_seq of each open queue, by its id."""
-
-
-def _directories(prepared: list[Prepared]) -> set[str]:
-    return {one.target.directory.path for one in prepared}
 
 
 class DiskJobs:
@@ -438,54 +432,33 @@ class DiskJobs:
         """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""
         if self._writer.is_rescuing:
             return False
-        try:
-            for _ in range(_JOURNAL_SYNCS):
-                is_waiting = self._or_give_up(self._begin_slice)
-                if not is_waiting:
-                    break
+        for _ in range(_JOURNAL_SYNCS):
+            if not self._begin_slice():
+                break
+            try:
                 # This syncs what commits wrote, so that a failure is treated like any other: rescue, or the end.
                 self.sync(None)
-            else:
-                return False
-            prepared = None if is_waiting is None else self._or_give_up(self._prepare_slice)
-        except DiskFull:
-            return False
-        if prepared is None:
-            return False
-        with self._lock, as_storage_errors():
-            try:
-                self._conversion.put_in_place()
             except DiskFull:
                 return False
-            except DirectoryFailed as error:
-                self._writer.refused.refuse_directories(_directories(prepared), str(error))
-        return bool(prepared)
+        else:
+            self._begin_slice()  # others need not wait for a journal that does not go
+        with self._lock, as_storage_errors():
+            prepared = self._conversion.prepare()
+        if not prepared:
+            return False
+        refused = self._writer.refused
+        failed, directories = queue_convert.sync_each(
+            self._context.filesystem, prepared, refused.is_own
+        )
+        with self._lock, as_storage_errors():
+            placed = self._conversion.put_in_place(failed)
+            for directory, reason in (directories | placed.refused).items():
+                refused.refuse_directories({directory}, reason)
+        return placed.switched > 0
 
     def _begin_slice(self) -> bool:
         with self._lock, as_storage_errors():
             return self._writer.begin_conversion()
-
-    def _prepare_slice(self) -> list[Prepared]:
-        with self._lock, as_storage_errors():
-            prepared = self._conversion.prepare()
-        queue_convert.sync(self._context.filesystem, prepared)
-        return prepared
-
-    def _or_give_up(self, step: Callable[[], T]) -> T | None:
-        """Take a step of a conversion; when it cannot read or sync, give the slice up: None.
-
-        Such a step only writes new files, so nothing is lost: the old files stay in use. Raises other StorageErrors.
-        """
-        try:
-            return step()
-        except (ReadFailed, SyncFailed, WriteFailed) as error:
-            if isinstance(error, DiskFull):
-                raise
-            with self._lock:
-                self._conversion.abandon()
-                self._conversion.give_up_chosen()
-            self._context.observer.sync_failed("conversion", str(error))
-            return None
 
     def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
         """Read. The lock is held while the read is planned, and not while files are read."""

@@ -497,6 +497,7 @@ class Writer:
             "quarantined": self.acks.aside.kept_count,
             "leftover_files": self.context.leftover_count,
             "converting_queues": self.conversion.queue_count,
+            "unconverted_queues": self.conversion.left_count,
             "file_syncs": self.context.cache.syncs,
             "open_files": self.context.cache.open_count + shared["open_files"],
             "open_files_limit": self.context.options.open_files,

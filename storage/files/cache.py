@@ -266,8 +266,14 @@ class FileCache:
         for path, by in leftovers.items():
             self.unlink_or_leave(path, by)
 
-    def sync_names(self, directories: Collection[str]) -> None:
-        """Make the names in directories durable; one without room for that `is_waiting`. Raises DirectoryFailed."""
+    def sync_names(self, directory: str) -> None:
+        """Make the names in a directory durable; without room for that it `is_waiting`. Raises DirectoryFailed."""
+        for path, reason in self.sync_names_of((directory,)).items():
+            raise DirectoryFailed(reason, path)
+
+    def sync_names_of(self, directories: Collection[str]) -> dict[str, str]:
+        """Make the names in several directories durable; gives those where that failed, and why."""
+        refused: dict[str, str] = {}
         failed = dict(self.filesystem.sync_all((), sorted(directories)))
         for path in directories:
             error = failed.get(path)
@@ -277,7 +283,8 @@ class FileCache:
                 self._behind.setdefault(path, {})
                 self._dirty_dirs[path] = None
             else:
-                raise DirectoryFailed(error_text(error, path), path) from error
+                refused[path] = error_text(error, path)
+        return refused
 
     def is_waiting(self, directory: str) -> bool:
         """Whether names in it found no room to become durable, and wait for the next sync."""

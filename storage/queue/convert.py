@@ -5,7 +5,7 @@ directory is durable the old files go. Nothing but the files says how far a conv
 segment the one of the higher generation counts (`storage.queue.walk`), so a crash at any point leaves the old one or
 the new one, never both, and the next start goes on with the segments that are still of the other version. Where the
 directory finds no room to become durable, the new files count in memory, and the old ones stay until a sync of it has
-worked (`FileCache.sync_names`).
+worked (`FileCache.sync_names_of`).
 
 State: none here; a `Prepared` on its way. Called by conversion and the writer on the disk thread, under its lock.
 
@@ -15,12 +15,19 @@ prepared, or is given up after the new files are durably in place; places keep t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import field
 from functools import partial
 
 from burrowmq.records import dataclass
-from burrowmq.storage.errors import DirectoryFailed, ReadFailed, WriteFailed, error_text
+from burrowmq.storage.errors import (
+    DirectoryFailed,
+    ReadFailed,
+    StorageError,
+    WriteFailed,
+    error_text,
+)
 from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.queue.bodies import DamagedBodies, KeptBodies
@@ -112,53 +119,108 @@ def _discard_asides(segment: Segment, target: IndexFiles) -> None:
 
 
 def sync(filesystem: FileSystem, prepared: Sequence[Prepared]) -> None:
-    """Make the new files of several segments durable. Raises SyncFailed."""
-    files = [file for one in prepared if one.target.directory.is_durable for file in one.files]
-    failed = filesystem.sync_all(files, ())
+    """Make the new files of several segments of one queue durable. Raises SyncFailed or DiskFull."""
+    failed = filesystem.sync_all(_files_to_sync(prepared), ())
     if failed:
         raise new_file_error("", failed[0][1])
+
+
+def sync_each(
+    filesystem: FileSystem, prepared: Sequence[Prepared], is_own: Callable[[str], bool]
+) -> tuple[list[StorageError | None], dict[str, str]]:
+    """Make the new files of segments of several queues durable; gives what each failed with.
+
+    A commit log that begins anew meanwhile has other directories synced, too: those that failed, and why, of which
+    `is_own` says that a queue has them.
+    """
+    failed: dict[File, OSError] = {}
+    directories: dict[str, str] = {}
+    whole: OSError | None = None
+    for item, error in filesystem.sync_all(_files_to_sync(prepared), ()):
+        if not isinstance(item, str):
+            failed[item] = error
+        elif not is_own(item):  # the log itself
+            whole = error
+        elif error.errno not in NO_ROOM:
+            directories[item] = error_text(error, item)
+    errors: list[StorageError | None] = []
+    for one in prepared:
+        found = next((failed[file] for file in one.files if file in failed), whole)
+        errors.append(None if found is None else new_file_error(aside_of(one.path), found))
+    return errors, directories
+
+
+def _files_to_sync(prepared: Sequence[Prepared]) -> list[File]:
+    return [file for one in prepared if one.target.directory.is_durable for file in one.files]
+
+
+@dataclass(slots=True)
+class Placed:
+    """What came of new files that were put in place."""
+
+    switched: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    """Directories of which nobody knows which files count, and why."""
+    without_room: list[Prepared] = field(default_factory=list)
+    """Segments that are given up, because there was no room for a new name."""
+    full: WriteFailed | None = None
 
 
 def put_in_place(
     filesystem: FileSystem, prepared: Sequence[Prepared], observer: StoreObserver
 ) -> None:
-    """Let the new files count and the old ones go. Raises DirectoryFailed: then nobody knows which count.
+    """Let one queue's new files count and the old ones go. Raises DirectoryFailed: then nobody knows which count.
 
-    DiskFull where there is no room for a new name: that segment and those behind it are given up.
+    DiskFull where there is no room for a new name: that segment is given up.
     """
-    full: WriteFailed | None = None
-    for at, one in enumerate(prepared):
+    placed = put_each_in_place(filesystem, prepared, observer)
+    for directory, reason in placed.refused.items():
+        raise DirectoryFailed(reason, directory)
+    if placed.full is not None:
+        raise placed.full
+
+
+def put_each_in_place(
+    filesystem: FileSystem, prepared: Sequence[Prepared], observer: StoreObserver
+) -> Placed:
+    """The same for segments of several queues: what fails in the directory of one leaves the others alone."""
+    placed = Placed()
+    renamed: list[Prepared] = []
+    for one in prepared:
+        directory = one.target.directory
         for file in one.files:
             file.close()
+        if directory.path in placed.refused:  # what is there is for the next start to look at
+            continue
         try:
             filesystem.rename(aside_of(one.path), one.path)
         except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise DirectoryFailed(
-                    error_text(error, one.path), one.target.directory.path
-                ) from error
-            full = write_error(one.path, error)
-            for left in prepared[at:]:
-                abandon(left)
-            prepared = prepared[:at]
-            break
-        one.target.directory.cache.replaced(one.path)
-    places = [one.target.directory for one in prepared]
+            if error.errno in NO_ROOM:
+                abandon(one)
+                placed.without_room.append(one)
+                placed.full = write_error(one.path, error)
+            else:
+                placed.refused[directory.path] = error_text(error, one.path)
+            continue
+        directory.cache.replaced(one.path)
+        renamed.append(one)
+    places = [one.target.directory for one in renamed]
     if places:
-        places[0].cache.sync_names({place.path for place in places if place.is_durable})
-    for one in prepared:
-        _switch(one)
-        directory = one.target.directory
-        base = one.segment.number * directory.entry_count
-        for slot in slots_of(one.lost):
-            observer.record_lost(directory.path, base + slot, "damaged when it was written anew")
-    if full is not None:
-        raise full
+        durable = {place.path for place in places if place.is_durable} - placed.refused.keys()
+        placed.refused.update(places[0].cache.sync_names_of(durable))
+    for one in renamed:
+        if one.target.directory.path not in placed.refused:
+            _switch(one, observer)
+            placed.switched += 1
+    return placed
 
 
-def _switch(one: Prepared) -> None:
+def _switch(one: Prepared, observer: StoreObserver) -> None:
     """The new files count from now on."""
-    segment = one.segment
+    segment, directory = one.segment, one.target.directory
     old, generation, end = segment.files, segment.generation, segment.store_end
     segment.begin_generation(one.target, one.end, one.end, FIRST_EPOCH, one.kept)
     old.let_go(segment.number, generation, end, one.target)
+    base = segment.number * directory.entry_count
+    for slot in slots_of(one.lost):
+        observer.record_lost(directory.path, base + slot, "damaged when it was written anew")

@@ -482,7 +482,7 @@ class IndexFilesV1:
         directory, journal = self.directory, self._journal
         cache = directory.cache
         if cache.is_waiting(directory.path):  # since an attempt before
-            cache.sync_names((directory.path,))
+            cache.sync_names(directory.path)
         journal.take_back()
         self._files.trim()
         segments = [
@@ -507,7 +507,7 @@ class IndexFilesV1:
             raise DiskFull(f"{directory.path}: there is no room to sync it")
         journal.abandon()
         if directory.is_durable:
-            cache.sync_names((directory.path,))
+            cache.sync_names(directory.path)
 
     def cut(self, segment: Segment) -> Iterator[FileCut]:
         """Give a segment's file as it is now. It only grows; what it does not say yet is in the journal."""

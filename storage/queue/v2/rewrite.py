@@ -141,7 +141,7 @@ def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
     directory.cache.forget(store.path(segment.number, old_generation))
     segment.begin_generation(segment.files, end, 0, segment.epoch + 1, kept)
     if directory.is_durable:
-        directory.cache.sync_names((directory.path,))
+        directory.cache.sync_names(directory.path)
     if old_end:
         # Where there was no room for that, a power cut may go back to it, and it stays as long.
         store.delete(segment.number, old_generation)

@@ -26,6 +26,7 @@ const STORE = [
   ["commits", "Commits", number], ["syncs", "Syncs", number], ["written", "Messages written", number],
   ["elided", "Acked before they were written", number], ["rewritten", "Queues' stores written anew", number],
   ["converting_queues", "Queues being converted", number], ["converted_segments", "Segments converted", number],
+  ["unconverted_queues", "Queues not converted before the next start", number],
   ["lost", "Messages lost to bad records", number], ["rescues", "Syncs that failed and were made good", number],
   ["open_queues", "Open queues", number],
 ];
