@@ -299,6 +299,7 @@ class CompactionPlan:
             parts = [data[one.start - start : one.end - start] for one in group]
             if parts == before or all(map(self._is_right, group, parts)):
                 return parts
+        file.note_unreadable()  # else the others that are worth it would wait for it
         raise ReadFailed(f"{file.path}: what is read differs each time")
 
     def _is_right(self, extent: Extent, part: memoryview) -> bool:
