@@ -13,6 +13,7 @@ from typing import Any
 from pika import spec
 
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names, vhost_directory
+from tests.simulation.machine.blame import require_own_faults
 from tests.simulation.machine.model import DEAD, HERE, Copy, Home, Model, keyed, place_of
 from tests.simulation.machine.node import Machine, Violation
 from tests.support.bench.client import Client
@@ -175,6 +176,7 @@ class Auditor:
         node, present = self.machine.node, []
         assert node is not None
         inaccessible = self.machine.inaccessible()
+        require_own_faults(self.machine, has_damage=bool(self.damaged) or bool(self.damaged_homes))
         for name, home in self.model.current.items():
             if name in inaccessible:
                 continue

@@ -18,6 +18,7 @@ CRAMPS = 0.25  # the same
 PAIRS = 0.3
 ESTATES = 0.2
 TRICKLES = 0.4
+CONVERSIONS = 0.2  # of the runs in which calls fail
 TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octets are to these
 SQLITE = 0.2
 RESEGMENTED = 0.05
@@ -162,6 +163,9 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     cramp = random.Random(f"cramps {seed}")
     if may_fail and cramp.random() < CRAMPS:
         chosen = ["cramp" if cramp.random() < 0.15 else name for name in chosen]
+    conversion = random.Random(f"conversions {seed}")
+    if may_fail and conversion.random() < CONVERSIONS:
+        chosen = ["convert" if conversion.random() < 0.15 else name for name in chosen]
     return Plan(
         seed,
         limits,

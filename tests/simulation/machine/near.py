@@ -16,7 +16,7 @@ from tests.simulation.machine.plans import SCRIPTS, kept
 
 OF_MUTANTS = SCRIPTS.with_name("plans.jsonl")
 MOST_STEPS = 40
-OF_FAULTS = frozenset({"fault", "heal", "owe"})
+OF_FAULTS = frozenset({"fault", "heal", "owe", "convert"})
 # What usual seeds do seldom, or only some of them, often.
 _MORE = ("strike", "resegment", "renew", "inherit", "trickle", "crash", "restart")
 _WAYS = (

@@ -32,6 +32,7 @@ OPERATIONS: dict[str, Callable[[Run], None]] = {
     "strike": faults.strike,
     "owe": faults.owe,
     "cramp": faults.cramp,
+    "convert": faults.convert,
     "wait": lives.wait,
     "idle": lives.idle,
     "look": lives.look,

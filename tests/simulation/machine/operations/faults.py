@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
+from burrowmq.broker.definitions.parameters import set_policy
+from burrowmq.broker.rules.policy import Policy
 from burrowmq.storage.names import QueueNames
 from tests.simulation.machine.clients import CONFIRMING, REST
 from tests.simulation.machine.model import DEAD
@@ -23,6 +25,11 @@ NAMING = frozenset({"unlink", "rename", "mkdir", "rmtree"})
 TOGETHER = (
     *(("pwrite",), ("pwrite", "create"), ("fdatasync",), ("fdatasync",), ("fsync_dir",)),
     *(("pwrite", "fdatasync"), ("unlink", "rename"), ("pread",)),
+)
+# The same while queues are converted.
+CONVERTING = (
+    *(("rename",), ("fsync_dir",), ("pread",), ("create",), ("pwrite",), ("fdatasync",)),
+    *(("unlink",), ("rename", "fsync_dir")),
 )
 # What is under way when the power goes in a storm: one commit of it may be cut at any of its calls.
 UNDER_WAY = (
@@ -125,6 +132,34 @@ def cramp(run: Run) -> None:
     if rng.random() < 0.7:
         run.heal()
         run.crash_now(is_power=run.is_power())
+
+
+def convert(run: Run) -> None:
+    """Queues get another version of their files, while calls for the files of one of them fail."""
+    rng, home = run.rng, run.some_home()
+    node = run.machine.node
+    if not run.plan.has_faults or home is None or node is None:
+        run.do("policy")
+        return
+    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    part = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
+    number = rng.choice((errno.EIO, errno.EIO, errno.EIO, errno.ENOSPC))
+    for operation in rng.choice(CONVERTING):
+        nth, times = rng.randint(1, 3), rng.choice((1, 2, 30))
+        run.machine.disk.fail(operation, number, nth=nth, times=times, path_part=part)
+    version = {"queue-version": rng.choice((1, 2))}
+    policy = Policy(
+        name="c",
+        pattern=".*",
+        definition=version,
+        apply_to="queues",
+        priority=rng.choice((2, 4)),
+    )  # type: ignore[arg-type]
+    set_policy(node.vhosts["/"], policy)
+    node.scheduler.touch()
+    run.machine.let_pass(rng.choice((0.1, 0.5, 2.0)))
+    if rng.random() < 0.5:
+        run.heal()
 
 
 def _fail_one_place(run: Run) -> None:
