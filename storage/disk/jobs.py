@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TypeVar
 
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory import clean_stop
