@@ -94,7 +94,7 @@ class Node:
         """Why the store of the application that runs, or ran last, has failed: the process asks for its own end."""
         self.running: RunningNode | None = None
         self.on_failed: Callable[[], None] = _nothing
-        """Called when the store fails while the process ends."""
+        """Called when the store fails: set by whoever has begun to end the process."""
         self._directory = DataDirectory(config.data_dir)
         self._change = asyncio.Lock()
         self._stop_requested = asyncio.Event()
@@ -187,8 +187,7 @@ class Node:
         if self.running is not None and self.running.failed is failed:
             self.state, self.failure = "failed", failed.result()
             self.request_stop()
-        if self._has_ended:
-            self.on_failed()
+        self.on_failed()
 
     async def _stop(self) -> None:
         running, self.running = self.running, None

@@ -81,3 +81,26 @@ def test_a_store_that_fails_during_a_stop_ends_the_process(tmp_path: Path) -> No
         assert node.running().wait(12) != 0
     finally:
         node.kill()
+
+
+def test_a_store_that_fails_in_the_last_second_of_the_http_api_ends_the_process(
+    tmp_path: Path,
+) -> None:
+    """A stop waits for the requests that are under way, before the application begins to stop."""
+    node = hanging_node(tmp_path, "Quarantine.listing = hang")
+    request = http.client.HTTPConnection("127.0.0.1", node.management_port)
+    try:
+        connection = pika.BlockingConnection(pika.URLParameters(node.url))
+        fill(connection, "q", 1)
+        secret = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+        request.request("GET", "/api/burrowmq/quarantine", headers=secret)
+        until_it_hangs(node)
+        node.refuse(*NOTHING_IS_WRITTEN)
+        node.running().send_signal(signal.SIGTERM)
+        with contextlib.suppress(pika.exceptions.AMQPError):
+            fill(connection, "q", 1)
+        assert wait_for(lambda: "store_failed" in node.log_of_this_start(), 10)
+        assert node.running().wait(5) != 0
+    finally:
+        request.close()
+        node.kill()
