@@ -9,9 +9,10 @@ some of its runs a connection whose files lie on its disk.
 
 A commit that fails is looked at twice. Where a file beside the database finds no room or no descriptor either, or a
 sync of the database or of its log says so, the disk is full, whatever SQLite called it, and the commit may be tried
-again. After any other error the database is opened again, once for each commit: everything in the write-ahead log goes
-to the database and is synced there, so that nothing is left to a file whose sync may have failed; then the commit is
-done anew. Only if that fails is it an error, and the store ends.
+again. After any other error the database is opened again: everything in the write-ahead log goes to the database and is
+synced there, so that nothing is left to a file whose sync may have failed; then the commit is done anew. Each call of
+`commit` has two attempts, whatever the one before it left: there may be room again when it is asked why one failed.
+Only if both fail is it an error, and the store ends.
 A start does the same with what an earlier process left there, and is refused if that fails: what it reads may not last,
 and it acts on it (the files of a queue that is not there any more go).
 SQLite notices few flipped bits: each row has a checksum of its own, and `definition_log` looks at the write-ahead log
@@ -156,7 +157,8 @@ class SqliteDefinitionStore:
         """
         try:
             self._checkpoint()
-        except (sqlite3.Error, OSError):
+        except sqlite3.Error as first:
+            self._raise_when_full(first)
             try:
                 self._open_again()
             except sqlite3.Error as error:
@@ -164,7 +166,7 @@ class SqliteDefinitionStore:
                 raise
 
     def _checkpoint(self) -> None:
-        """Empty the write-ahead log into the database, and make that last. Raises sqlite3.Error or OSError.
+        """Empty the write-ahead log into the database, and make that last. Raises sqlite3.Error.
 
         SQLite does not sync a log that it has cut: after a power cut it would be there again, without what a sync that
         failed had lost, and its old pages would count before the new ones of the database. Nor does it say so when it
@@ -173,8 +175,11 @@ class SqliteDefinitionStore:
         is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
             raise _Busy("somebody else reads the database")
-        self._sync(f"{self._path}-wal")
-        self._filesystem.fsync_dir(parent_of(self._path))
+        try:
+            self._sync(f"{self._path}-wal")
+            self._filesystem.fsync_dir(parent_of(self._path))
+        except OSError as error:
+            raise _Refused(error_text(error)) from error
 
     def _check_format(self) -> int:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -230,22 +235,22 @@ class SqliteDefinitionStore:
         """Make the changes durable, in order. Once closed, the directory may be another process's: StoreClosed."""
         if self._is_closed:
             raise StoreClosed(f"{self._path} is closed")
-        try:
-            if not self._is_suspect:
+        for is_last in (False, True):
+            try:
+                if self._is_suspect:
+                    self._open_again()
                 self._commit(changes)
+            except sqlite3.Error as error:
+                # Where it is only full, SQLite has undone what it began. Else the log may hold what was not synced.
+                code = getattr(error, "sqlite_errorcode", 0)
+                self._is_suspect = self._is_suspect or code != sqlite3.SQLITE_FULL
+                self._raise_when_full(error)
+                if is_last:
+                    name = getattr(error, "sqlite_errorname", "no code")
+                    text = f"{self._path}: commit failed: {error} ({name})"
+                    raise WriteFailed(text) from error
+            else:
                 return
-        except sqlite3.Error as error:
-            # Where it is only full, SQLite has undone what it began.
-            self._is_suspect = getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL
-            self._raise_when_full(error)
-        try:
-            self._open_again()
-            self._commit(changes)
-        except sqlite3.Error as error:
-            self._is_suspect = True  # the log may hold what was not synced
-            self._raise_when_full(error)
-            name = getattr(error, "sqlite_errorname", "no code")
-            raise WriteFailed(f"{self._path}: commit failed: {error} ({name})") from error
 
     def _let_go(self) -> None:
         self._is_open = False
@@ -264,10 +269,7 @@ class SqliteDefinitionStore:
         """Close, open, and empty the write-ahead log, whose last sync may have failed. Raises sqlite3.Error."""
         self._let_go()
         self._readable()
-        try:
-            self._checkpoint()
-        except OSError as error:
-            raise _Refused(error_text(error)) from error
+        self._checkpoint()
         self._is_suspect = False
         self.reopened += 1
 
