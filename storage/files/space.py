@@ -5,7 +5,7 @@ free space, but they wait behind messages for which there is none. When the disk
 a commit finds that or idle work, with which acknowledgements are written where nobody publishes. Then what is in memory
 can be written, acknowledgements follow, and segments empty or are compacted. When there is room for the ballast again
 it is reserved again, and only then publishers may go on. A file system that is too small for a ballast, or refuses it,
-is used without one.
+is used without one; one that an earlier start has reserved is kept, however little is free.
 
 State owned: the ballast's file, whether space is short. Called on the disk thread; `tell` gets what the loop has to
 know. Invariant: every True that was told is followed by a False once there is room.
@@ -20,7 +20,7 @@ from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.types import StoreObserver
 
 BALLAST_FILE: Final = "ballast"
-# It is reserved only where it is a small part of what is free, and again only with room to spare.
+# A new one is reserved only where it is a small part of what is free, and again only with room to spare.
 _SHARE = 8
 _SPARE = 3
 
@@ -57,7 +57,7 @@ class Space:
         self.is_held_up = False
         """Whether idle work found no room the last time, whatever commits find: a quota may be one queue's alone."""
         self.has_ballast = False
-        if ballast_bytes and self._free() >= _SHARE * ballast_bytes:
+        if ballast_bytes and (self._is_there() or self._free() >= _SHARE * ballast_bytes):
             self.has_ballast = self._reserve()
         self._is_wanted = self.has_ballast
 
@@ -95,6 +95,12 @@ class Space:
             return self._filesystem.disk_free(self._data_dir)
         except OSError:
             return 0
+
+    def _is_there(self) -> bool:
+        try:
+            return self._filesystem.exists(self._path)
+        except OSError:
+            return False
 
     def _reserve(self) -> bool:
         try:

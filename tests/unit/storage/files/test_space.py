@@ -103,3 +103,13 @@ def test_a_full_disk_gives_way_to_acknowledgements() -> None:
     world.engine.idle()
     assert spaces == [True, False]
     world.read_back()
+
+
+def test_one_of_an_earlier_run_is_given_up_where_a_new_one_would_not_be_reserved() -> None:
+    """A node that is started again because its disk is nearly full."""
+    filesystem, _, _ = space_on(100 * SIZE)
+    filesystem.free_bytes = 7 * SIZE
+    space = Space(filesystem, "/data", SIZE, SilentObserver(), lambda _: None)
+    filesystem.free_bytes = 0
+    assert space.ran_out("no room")
+    assert not filesystem.exists(PATH)
