@@ -19,7 +19,7 @@ from typing import cast
 
 from burrowmq.records import dataclass
 from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat, WriteFailed
-from burrowmq.storage.files.cache import parent_of, write_error
+from burrowmq.storage.files.cache import NO_ROOM, parent_of, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.types import JsonValue, StoreOptions
 
@@ -59,7 +59,20 @@ def _new_identity() -> bytes:
 
 
 def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
-    """Put a whole file in place durably: written aside, synced, renamed. Raises OSError."""
+    """Put a whole file in place durably: written aside, synced, renamed. Raises OSError.
+
+    One call that fails is no reason to give up, but for that which syncs the name: a second one says nothing of it.
+    """
+    try:
+        _put_in_place(filesystem, path, data)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        _put_in_place(filesystem, path, data)
+    filesystem.fsync_dir(parent_of(path))
+
+
+def _put_in_place(filesystem: FileSystem, path: str, data: bytes) -> None:
     aside = f"{path}.tmp"
     if filesystem.exists(aside):
         filesystem.unlink(aside)
@@ -68,7 +81,6 @@ def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
     file.fdatasync()
     file.close()
     filesystem.rename(aside, path)
-    filesystem.fsync_dir(parent_of(path))
 
 
 @dataclass(slots=True)

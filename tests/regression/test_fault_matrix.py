@@ -51,6 +51,7 @@ SITES: dict[str, tuple[str, str] | tuple[str, str, int]] = {
     "removing a queue's file": ("unlink", "/queues/"),
     "removing a segment of the shared store": ("unlink", ".seg"),
     "removing a queue's directory": ("rmtree", "/queues/"),
+    "reserving numbers for the shared store (`STORE.json`)": ("create", "STORE.json"),
 }
 # SQLite's own calls: with each commit to its log, and to the database when the log is emptied.
 DEFINITION_SITES = {
@@ -133,6 +134,7 @@ class Cell:
 
     def use(self) -> None:
         """Everything that a store does."""
+        self.side.context.recorded.ceiling = 0  # as after some thousand segments
         self.read()
         self.put(30, 4, SMALL)
         self.put(34, 8, LARGE)

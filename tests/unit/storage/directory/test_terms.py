@@ -78,7 +78,7 @@ def test_no_power_cut_brings_the_mark_back() -> None:
 
 def test_the_mark_is_written_after_the_terms() -> None:
     filesystem = made()
-    filesystem.fail("rename", path_part=TERMS_FILE)
+    filesystem.fail("rename", times=2, path_part=TERMS_FILE)
     with pytest.raises(OSError, match="no"):
         write_terms(filesystem, DATA, [b"first"])
     assert not filesystem.exists(f"{DATA}/{CLEAN_FILE}")
@@ -88,7 +88,7 @@ def test_a_file_is_replaced_whole_or_not_at_all() -> None:
     filesystem = made()
     replace_file(filesystem, f"{DATA}/x", b"old")
     for operation in ("create", "pwrite", "fdatasync", "rename"):
-        filesystem.fail(operation)
+        filesystem.fail(operation, times=2)
         with pytest.raises(OSError, match="no"):
             replace_file(filesystem, f"{DATA}/x", b"new")
         assert filesystem.content(f"{DATA}/x") == b"old"
