@@ -88,7 +88,7 @@ class DefinitionStore(Protocol):
         """Write a copy of what is committed into a new file. Raises DiskFull or StorageError."""
 
     def close(self) -> None:
-        """Close it; committing afterwards is an error."""
+        """Close it; committing afterwards is an error. Raises DiskFull (call it again) or StorageError."""
 
 
 class SqliteDefinitionStore:
@@ -109,6 +109,7 @@ class SqliteDefinitionStore:
         self._filesystem = filesystem or OsFileSystem()
         self._is_suspect = False  # a commit failed, and it was not opened again yet
         self._is_closed = False
+        self._has_ended = False  # what closing it has done is durable, or never will be
         self._is_open = True
         self.reopened = 0
         check_log(self._filesystem, f"{path}-wal")  # SQLite cuts it, or removes it
@@ -336,12 +337,17 @@ class SqliteDefinitionStore:
             raise StorageError(f"definitions were not copied: {error}") from error
 
     def close(self) -> None:
-        """Checkpoint and close; SQLite removes its log. Raises WriteFailed where that may not last."""
-        if self._is_closed:
+        """Checkpoint and close; SQLite removes its log.
+
+        Raises DiskFull (call it again), or WriteFailed where that may not last.
+        """
+        if self._has_ended:
             return
-        self._is_closed = True
+        self._is_closed = self._has_ended = True
         self._connection.close()
         try:
             self._filesystem.fsync_dir(parent_of(self._path))
         except OSError as error:
-            raise WriteFailed(error_text(error, self._path)) from error
+            failure = write_error(self._path, error)
+            self._has_ended = not isinstance(failure, DiskFull)
+            raise failure from error

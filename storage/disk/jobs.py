@@ -495,20 +495,13 @@ class DiskJobs:
 
     def close(self, ends: QueueEnds) -> None:
         """Stop cleanly. Raises StorageError."""
-        writer = self._writer
+        is_saved = False
         while True:
             try:
-                if writer.is_rescuing:
-                    self.sync(None)
-                self.reopen(is_last=True)
-                writer.refusals.require_none()
-                with self._lock, as_storage_errors():
-                    writer.upkeep(is_last=True)
-                    queues = [
-                        (queue, *ends.get(queue_id, (0, 0)))
-                        for queue_id, queue in writer.queues().items()
-                    ]
-                    clean_stop.save(self._context, queues)
+                if not is_saved:
+                    self._save(ends)
+                    is_saved = True
+                self._context.definitions.close()
                 break
             except NoDescriptors:
                 if not self._cache.dirty_count:
@@ -519,4 +512,22 @@ class DiskJobs:
             except DiskFull as error:
                 if not self.space.ran_out(with_way_out(error)):
                     raise
-        self._context.definitions.close()
+
+    def _save(self, ends: QueueEnds) -> None:
+        """Bring everything to disk, and leave the terms. Raises DiskFull (call it again) or another StorageError."""
+        writer = self._writer
+        if writer.is_rescuing:
+            self.sync(None)
+        self.reopen(is_last=True)
+        with self._lock, as_storage_errors():
+            writer.upkeep(is_last=True)
+        # What this sync loses is written elsewhere; what one of those below does, cannot be.
+        if self._context.is_dirty():
+            self.sync(None)
+        writer.refusals.require_none()
+        with self._lock, as_storage_errors():
+            queues = [
+                (queue, *ends.get(queue_id, (0, 0)))
+                for queue_id, queue in writer.queues().items()
+            ]
+            clean_stop.save(self._context, queues)
