@@ -43,7 +43,7 @@ def save(
     rows: list[JsonValue] = []
     unclaimed = [
         (queue, found.next_seq, found.next_deliver_seq)
-        for queue, found in context.recovered.values()
+        for queue, found in list(context.recovered.values())
     ]
     _empty_journals(context, [queue for queue, _, _ in [*queues, *unclaimed]])
     for queue, next_seq, next_deliver_seq in [*queues, *unclaimed]:

@@ -12,8 +12,9 @@
       transient/<hash>/            other queues; removed at every start, like the transient store
 
 State: the open files, the vhosts' stores, the recovered queues that nobody opened yet. Called by recovery, then by the
-writer on the disk thread. Invariants: a directory's name is durable before anything in it is reported durable; a
-deleted queue's directory is durably gone before another of the same name is made.
+writer on the disk thread, but for `find_recovered` and `note_opened` (`Writer.bind`). Invariants: a directory's name is
+durable before anything in it is reported durable; a deleted queue's directory is durably gone before another of the
+same name is made.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ class StoreContext:
             store.transient.give_up()
             self._share_files()
         directory = self.vhost_dir(vhost)
-        for path in [path for path in self.recovered if path.startswith(f"{directory}/")]:
+        for path in [path for path in list(self.recovered) if path.startswith(f"{directory}/")]:
             del self.recovered[path]
         self.remove_tree(directory)
 
@@ -240,18 +241,26 @@ class StoreContext:
         found.version = queue.newest_version
         self.recovered[queue.directory] = (queue, found)
 
-    def take_recovered(self, names: QueueNames) -> QueueDisk:
+    def find_recovered(self, names: QueueNames) -> QueueDisk:
         """Give a recovered queue to whoever opens it: that tells its name, if its own file does not."""
-        queue, _ = self.recovered.pop(self.queue_dir(names, durable=True))
+        queue, _ = self.recovered[self.queue_dir(names, durable=True)]
         queue.name_again(names)
         return queue
+
+    def note_opened(self, queue: QueueDisk) -> None:
+        """Somebody has opened a recovered queue."""
+        del self.recovered[queue.directory]
+
+    def unopened(self) -> list[QueueDisk]:
+        """The recovered queues that nobody opened."""
+        return [queue for queue, _ in list(self.recovered.values())]
 
     def take_unclaimed(self, kept: Collection[tuple[str, str]]) -> list[QueueDisk]:
         """Give the recovered queues that nobody opened, but for these: a vhost, and the name of a directory."""
         unclaimed = [
             queue
-            for directory, (queue, _) in self.recovered.items()
-            if (queue.vhost, directory.rpartition("/")[2]) not in kept
+            for queue in self.unopened()
+            if (queue.vhost, queue.directory.rpartition("/")[2]) not in kept
         ]
         for queue in unclaimed:
             del self.recovered[queue.directory]

@@ -90,7 +90,6 @@ class CheckedWriter(Writer):
             return
         if self.refusals.queues():
             return
-        recovered = [queue for queue, _ in self.context.recovered.values()]
-        queues = [one for one in (*self._queues.values(), *recovered) if one.vhost == vhost.vhost]
+        queues = [one for one in self.all_queues() if one.vhost == vhost.vhost]
         if sum(len(queue.index.numbers) for queue in queues) <= SUM_SEGMENTS:
             yield from invariants.of_references(vhost, queues)

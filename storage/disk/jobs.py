@@ -528,6 +528,6 @@ class DiskJobs:
         with self._lock, as_storage_errors():
             queues = [
                 (queue, *ends.get(queue_id, (0, 0)))
-                for queue_id, queue in writer.queues().items()
+                for queue_id, queue in dict(writer.queues()).items()
             ]
             clean_stop.save(self._context, queues)

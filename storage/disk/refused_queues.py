@@ -89,7 +89,7 @@ class RefusedQueues:
         if not self.commit.refused:
             return
         ids: dict[tuple[str, str], set[int]] = {}
-        for queue_id, queue in self._queues.items():
+        for queue_id, queue in dict(self._queues).items():
             ids.setdefault(queue.names[:2], set()).add(queue_id)
         for source, targets in self.commit.moves_on().items():
             owed = {target: ids.get(target, set()) & self.commit.refused for target in targets}
@@ -109,11 +109,11 @@ class RefusedQueues:
 
     def is_own(self, directory: str) -> bool:
         """Whether it is the directory of an open queue."""
-        return any(queue.directory == directory for queue in self._queues.values())
+        return any(queue.directory == directory for queue in list(self._queues.values()))
 
     def refuse_directories(self, directories: AbstractSet[str], reason: str) -> None:
         """Nobody knows which names queues' directories have. Raises what is not the queues' alone."""
-        for queue_id, queue in self._queues.items():
+        for queue_id, queue in dict(self._queues).items():
             if queue.directory in directories:
                 self.refuse(queue_id, DirectoryFailed(reason, queue.directory))
 

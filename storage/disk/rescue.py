@@ -78,7 +78,7 @@ def appends_of(commit: StagedCommit | None, queue_id: int) -> list[Append]:
 
 def paths_by_queue(queues: Mapping[int, QueueDisk], paths: Collection[str]) -> dict[int, set[str]]:
     """Give those of the paths that are in a queue's directory."""
-    directories = {queue.directory: queue_id for queue_id, queue in queues.items()}
+    directories = {queue.directory: queue_id for queue_id, queue in dict(queues).items()}
     found: dict[int, set[str]] = {}
     for path in paths:
         queue_id = directories.get(path.rpartition("/")[0])
@@ -243,7 +243,8 @@ class Rescue:
         for vhost in context.vhosts():
             ranges = vhost.persistent.abandon_unsynced()
             if ranges:
-                its = {at: queue for at, queue in queues.items() if queue.vhost == vhost.vhost}
+                every = dict(queues).items()
+                its = {at: queue for at, queue in every if queue.vhost == vhost.vhost}
                 # Those of other vhosts may have the same handles.
                 in_memory = [one for at in its for run in runs.get(at, ()) for one in run.messages]
                 moves = _Moves(vhost, ranges, list(its.values()), in_memory, rename)

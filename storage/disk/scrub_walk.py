@@ -94,7 +94,7 @@ class ScrubWalk:
         context = self._context
         found = [
             (queue.directory, queue_id)
-            for queue_id, queue in list(self._queues.items())
+            for queue_id, queue in dict(self._queues).items()
             if queue.index.numbers
         ]
         for vhost in context.vhosts():

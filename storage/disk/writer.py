@@ -11,7 +11,12 @@ again (`storage.disk.deletions`).
 State: the open queues by id, the steps that are left of a commit, which queues have acks to write or an old journal to
 lose, the rescue under way; the files of the data directory are in the context. Called by `storage.disk.jobs`, under
 its lock: on the disk thread, but for `plan_read`, which the reader thread calls. Only `sync` is called without it. The
-engine calls `bind` before the threads start, and `stats` and `index_bytes` at any time.
+engine calls `bind`, `stats` and `index_bytes` on the loop, at any time and without the lock, for which it would wait as
+long as the disk takes: a queue that a start has kept is declared again while the disk thread is at work. Who looks at
+all open queues, or at all that nobody opened, does so in a copy for that reason, made by one call that runs no code of
+ours (`list` of values, `dict`); who looks at both, at the others first: `bind` has a queue in both for a moment, and
+never in none (`all_queues`). No other thread opens or deletes what the loop may still bind: that has left
+`RecoveredQueues` before the disk thread is told.
 
 Invariants: an index entry is written after its body; a reference is dropped after the ack is in memory; a failed sync
 is never repeated on the same file.
@@ -437,14 +442,16 @@ class Writer:
 
     def bind(self, queue_id: int, names: QueueNames) -> None:
         """A queue that was recovered, and that nobody opened yet, goes by this id from now on."""
-        queue = self._queues[queue_id] = self.context.take_recovered(names)
-        if queue.is_retiring:  # what recovery moved out of old journals
-            self._retiring[queue] = None
-            self._unflushed[queue_id] = None
+        queue = self.context.find_recovered(names)
         large = self.context.options.rewrite_above
         sparse = {
             one.number for one in queue.index if one.live < one.used and one.store_end > large
         }
+        self._queues[queue_id] = queue  # from here on the disk thread may change it
+        self.context.note_opened(queue)
+        if queue.is_retiring:  # what recovery moved out of old journals
+            self._retiring[queue] = None
+            self._unflushed[queue_id] = None
         if sparse:  # that nobody acked anything in since the last stop
             self.acks.look_at(queue_id, sparse)
 
@@ -471,7 +478,7 @@ class Writer:
         self.context.release()
 
     def queues(self) -> dict[int, QueueDisk]:
-        """The open queues."""
+        """The open queues; see the module for how to look at all of them."""
         return self._queues
 
     def durable_queues(self) -> list[QueueDisk]:
@@ -480,8 +487,12 @@ class Writer:
         Raises WriteFailed while one of them is refused: its files are not what a backup should have.
         """
         self.refusals.require_none()
-        recovered = [queue for queue, _ in self.context.recovered.values()]
-        return [queue for queue in (*self._queues.values(), *recovered) if queue.durable]
+        return [queue for queue in self.all_queues() if queue.durable]
+
+    def all_queues(self) -> list[QueueDisk]:
+        """Give the open queues, and those that were recovered and not opened yet, each of them once."""
+        unopened = self.context.unopened()
+        return list(dict.fromkeys((*list(self._queues.values()), *unopened)))
 
     def index_bytes(self, queue_id: int) -> int:
         """Bytes of a queue's objects in memory."""
