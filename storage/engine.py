@@ -21,6 +21,7 @@ from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.directory.quarantine import Quarantine
 from burrowmq.storage.directory.recovery import DefinitionsAt, StoreSetup, open_store
+from burrowmq.storage.directory.removals import WHOLE
 from burrowmq.storage.directory.takeover import HighestLevels
 from burrowmq.storage.disk.backend import Backend, InlineBackend
 from burrowmq.storage.disk.histogram import Spread
@@ -398,12 +399,13 @@ class Engine:
         return log
 
     def is_deleting(self, vhost: str, name: str) -> bool:
-        """Whether the commit being collected deletes a durable queue of this name.
+        """Whether the commit being collected deletes a durable queue of this name, or one that nobody opened may be it.
 
         Whoever declares it again in the same turn has to open the new queue at once. The deletion is then written
         before the new definition, so that a power cut never leaves the old messages to the new queue.
         """
-        return (vhost, name) in self._collecting.deleted
+        deleted = self._collecting.deleted
+        return (vhost, name) in deleted or (vhost, WHOLE) in deleted
 
     def discard_unclaimed(
         self, kept: Callable[[QueueNames], bool] = lambda _: False
@@ -423,7 +425,8 @@ class Engine:
         """Delete everything of a vhost, its open queues included."""
         for log in [log for log in self._logs.values() if log.names.vhost == vhost]:
             log.delete()
-        self._recovered.forget_vhost(vhost)
+        if self._recovered.forget_vhost(vhost):
+            self._collecting.deleted.add((vhost, WHOLE))
         self.collect(DeleteVhost(0, vhost), 0)
 
     # -- backups --------------------------------------------------------------------------------------------------

@@ -45,6 +45,12 @@ class QueueNames(NamedTuple):
         return f"{_hash(self.vhost, self.name, str(self.level))}-{self.level}"
 
 
+def level_in(directory: str) -> int:
+    """Give the level that a queue's directory is of, as its name says; 0 where it says none."""
+    level = directory.rpartition("/")[2].partition("-")[2]
+    return int(level) if level.isdecimal() else 0
+
+
 def vhost_directory(vhost: str) -> str:
     """Give the name of a vhost's directory."""
     return _hash(vhost)

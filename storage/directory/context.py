@@ -42,7 +42,7 @@ from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
 from burrowmq.storage.log.files import is_small
 from burrowmq.storage.log.filesystem import LogFileSystem
-from burrowmq.storage.names import QueueNames, vhost_directory
+from burrowmq.storage.names import QueueNames, level_in, vhost_directory
 from burrowmq.storage.queue.directory import directory_at
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.journal_limits import JournalLimits
@@ -265,6 +265,16 @@ class StoreContext:
         for queue in unclaimed:
             del self.recovered[queue.directory]
         return unclaimed
+
+    def take_namesakes(self, names: Collection[tuple[str, str]]) -> list[QueueDisk]:
+        """Give the recovered queues of these names (vhost, queue) that nobody opened, all levels of them.
+
+        They are known by their directories: what they are called may not be.
+        """
+        levels = {level_in(queue.directory) for queue in self.unopened()} if names else set()
+        every = [QueueNames(*one, level) for one in names for level in levels]
+        found = [self.recovered.pop(self.queue_dir(one, durable=True), None) for one in every]
+        return [one[0] for one in found if one is not None]
 
     def reserve_segments(self) -> None:
         """Reserve more segment numbers when a shared store comes near the last reserved one. Raises WriteFailed."""

@@ -1,7 +1,8 @@
 """In which order a commit's deletions go, its definitions, and what it opens.
 
 Usually it is definitions, deletions and new queues, messages. A queue that the same commit declares again is deleted
-before the definitions. In a commit that moves messages the deletions come with the acks, behind a sync. A queue that
+before the definitions, and so is one that nobody has opened, where the commit deletes and makes its virtual host
+(`remade`). In a commit that moves messages the deletions come with the acks, behind a sync. A queue that
 the commit makes and deletes is never made: its name may have been used again by then.
 
 State: none. Called by `storage.disk.writer` when a commit begins.
@@ -82,6 +83,18 @@ def places_going(
             queue = queues.get(command.queue_id) or opened.get(command.queue_id)
             if queue is not None and queue.durable:
                 found.append((queue.names.vhost, queue.names.directory))
+    return found
+
+
+def remade(control: Collection[ControlCommand]) -> set[tuple[str, str]]:
+    """Give the durable queues (vhost, name) that a commit opens behind the deletion of their virtual host."""
+    gone: set[str] = set()
+    found: set[tuple[str, str]] = set()
+    for command in control:
+        if isinstance(command, DeleteVhost):
+            gone.add(command.vhost)
+        elif isinstance(command, Open) and command.durable and command.names.vhost in gone:
+            found.add(command.names[:2])
     return found
 
 

@@ -37,7 +37,7 @@ from burrowmq.storage.directory.removals import Place
 from burrowmq.storage.disk.acks import Acks
 from burrowmq.storage.disk.conversion import Conversion
 from burrowmq.storage.disk.counters import Counters
-from burrowmq.storage.disk.deletions import NOTHING, order_of, places_going, places_made
+from burrowmq.storage.disk.deletions import NOTHING, order_of, places_going, places_made, remade
 from burrowmq.storage.disk.elision import (
     NOWHERE,
     ControlCommand,
@@ -121,6 +121,9 @@ class Writer:
             self._steps.append(partial(self.context.removals.add, self.context.definitions, made))
         self._steps += [partial(self._control, one, is_defined=True) for one in order.first]
         steps = self._ack_steps if order.has_last else self._steps
+        if left.control and self.context.recovered:  # nobody deletes these one by one
+            namesakes = self.context.take_namesakes(remade(left.control))
+            steps += [partial(self._delete_queue, one, is_defined=True) for one in namesakes]
         steps += [partial(self._control, command, is_defined=True) for command in order.before]
         going = places_going(order.after, self._queues, commit)
         if commit.definitions or going:

@@ -36,10 +36,12 @@ class RecoveredQueues:
         found = (one.names for one in self._found.values())
         return max((one.level for one in found if one[:2] == (vhost, name)), default=-1)
 
-    def forget_vhost(self, vhost: str) -> None:
-        """The vhost is deleted, and with it the queues in it that nobody opened."""
-        for place in [place for place in self._found if place[0] == vhost]:
+    def forget_vhost(self, vhost: str) -> bool:
+        """The vhost is deleted, and with it the queues in it that nobody opened; False when there is none."""
+        places = [place for place in self._found if place[0] == vhost]
+        for place in places:
             del self._found[place]
+        return bool(places)
 
     def discard(
         self, kept: Callable[[QueueNames], bool] = lambda _: False

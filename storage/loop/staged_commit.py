@@ -67,7 +67,7 @@ class Delete(NamedTuple):
 
 
 class DeleteVhost(NamedTuple):
-    """Everything of a vhost is gone; its queues were deleted before."""
+    """Everything of a vhost is gone; its queues were deleted before, but for those that nobody opened."""
 
     queue_id: int
     vhost: str
@@ -90,7 +90,8 @@ class StagedCommit:
     """The commands of one epoch, in order, and the definition rows that change.
 
     `size`: bytes of messages that it keeps in memory. `sync`: somebody waits until it is synced. `touched`: the
-    queues that it has commands for. `deleted`: the durable queues (vhost, name) among them that it deletes.
+    queues that it has commands for. `deleted`: the durable queues (vhost, name) among them that it deletes, with
+    an empty name all of a vhost, in which there are some that nobody opened.
     `backup`: the cut of this backup is taken when the commit is applied. `acks_of`: the acks of these queues,
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
     which have to be durable first: `moves` says from which queue (vhost, name) to which.
