@@ -15,6 +15,7 @@ from tests.simulation.machine.node import Limits
 STORMS = 0.25  # of the runs
 DEBTS = 0.25  # of the runs in which calls fail
 CRAMPS = 0.25  # the same
+FULL = 0.2  # of these have a disk that is full for a while, most of them with SQLite's own calls
 PAIRS = 0.3
 ESTATES = 0.2
 TRICKLES = 0.4
@@ -166,6 +167,10 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     conversion = random.Random(f"conversions {seed}")
     if may_fail and conversion.random() < CONVERSIONS:
         chosen = ["convert" if conversion.random() < 0.15 else name for name in chosen]
+    full = random.Random(f"full {seed}")
+    if may_fail and full.random() < FULL:
+        limits = replace(limits, has_sqlite=limits.has_sqlite or full.random() < 0.6)
+        chosen = ["fill" if full.random() < 0.15 else name for name in chosen]
     return Plan(
         seed,
         limits,

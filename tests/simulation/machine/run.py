@@ -73,6 +73,7 @@ class Run:
         self.clients: list[SimClient] = []
         self.result = Result()
         self.is_faulty = self.was_faulty = False  # now; since this process started
+        self.is_worse = False  # calls failed in this process, and not only for want of room
         self.is_after_faults = False  # the process before this one had some
         self.damages: list[Callable[[Run], None]] = []  # of what the next cut leaves
         self.has_stopped = False  # so that the next start has to find a clean stop
@@ -259,6 +260,7 @@ class Run:
                 self.machine.die(is_power=False)
             else:
                 self.is_after_faults, self.was_faulty = self.was_faulty, self.is_faulty
+                self.is_worse = self.is_worse and self.is_faulty
                 return
         raise Violation("no start comes to its end")
 
@@ -340,7 +342,7 @@ class Run:
             return
         reason = node.failed.result()
         self.note(f"the store failed: {reason.splitlines()[-1] if reason else ''}")
-        if "Traceback" in reason or not self.was_faulty:
+        if "Traceback" in reason or not (self.was_faulty and self.is_worse):
             raise Violation(f"the store failed: {reason}")
         self._forget_clients()
         try:
@@ -351,6 +353,11 @@ class Run:
         self.heal()
         self.start()
         self.adopt(is_power=is_power)
+
+    def calls_fail(self, *, is_full: bool = False) -> None:
+        """Calls to the disk fail from here on, for nothing but want of room if it `is_full`."""
+        self.is_faulty = self.was_faulty = self.machine.has_failed = True
+        self.is_worse = self.is_worse or not is_full
 
     def heal(self) -> None:
         self.machine.disk.heal()

@@ -244,7 +244,7 @@ def move(run: Run, words: Words) -> None:
 
 def fail(run: Run, words: Words) -> None:
     """Calls at a place fail."""
-    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    run.calls_fail()
     keep = words.named.get("keep", "0")
     run.machine.disk.placed.append(
         PlacedFault(

@@ -27,6 +27,7 @@ OPERATIONS: dict[str, Callable[[Run], None]] = {
     "purge": queues.purge,
     "policy": queues.policy,
     "fault": faults.fault,
+    "fill": faults.fill,
     "heal": faults.heal,
     "crash": faults.crash,
     "strike": faults.strike,

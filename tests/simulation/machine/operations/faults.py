@@ -1,6 +1,6 @@
 """What befalls the machine: calls to the disk fail, the power goes, while something of interest is under way.
 
-State: none but what the run says of its disk (`is_faulty`).
+State: none but what the run says of its disk (`Run.calls_fail`).
 """
 
 from __future__ import annotations
@@ -45,10 +45,24 @@ def fault(run: Run) -> None:
     operations = rng.choice((WRITES, SYNCS, READS, READS, NAMING, WRITES | READS, frozenset()))
     times = rng.choice((1, 1, 2, 5, 30, 1000))
     keep = rng.choice((0, 0, 5, 600))
-    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    run.calls_fail()
     run.machine.disk.fail_from(
         rng.randint(1, 25), number, times=times, keep=keep, operations=operations
     )
+
+
+def fill(run: Run) -> None:
+    """The disk is full for so many calls, and then has room again: no store ends for that (`Run.is_worse`)."""
+    rng, disk = run.rng, run.machine.disk
+    operations = rng.choice((SYNCS, SYNCS, WRITES, WRITES | SYNCS))
+    times = rng.randint(1, 24)
+    run.calls_fail(is_full=True)
+    if rng.random() < 0.5:
+        disk.fail_from(rng.randint(1, 12), errno.ENOSPC, times=times, operations=operations)
+    else:
+        disk.fail("fdatasync", errno.ENOSPC, times=times, path_part="definitions")
+    run.do(rng.choice(UNDER_WAY))
+    run.move(40)
 
 
 def heal(run: Run) -> None:
@@ -86,7 +100,7 @@ def owe(run: Run) -> None:
     if not (client.is_busy(CONFIRMING) or client.deliveries or len(client.consumers) > 2):
         client.consume(rng.choice(sources), 5)
         run.move(40)
-    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    run.calls_fail()
     part, times = QueueNames("/", DEAD, 0).directory, rng.choice((2, 4, 10, 40))
     for operation in rng.choice(TOGETHER):
         run.machine.disk.fail(
@@ -170,7 +184,7 @@ def _fail_one_place(run: Run) -> None:
         return
     queue = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
     part = rng.choice((queue, queue, queue, "msg_store_persistent", "commit_log"))
-    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    run.calls_fail()
     for operation in rng.choice(TOGETHER):
         nth, times = rng.randint(1, 4), rng.choice((1, 2, 2, 3, 10))
         run.machine.disk.fail(operation, errno.EIO, nth=nth, times=times, path_part=part)
