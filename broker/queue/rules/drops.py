@@ -143,7 +143,10 @@ class Drops:
                 backlog.forget(what.seqs, what.messages, what.kind)
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
-        """The store has read from the first that waits on. What it does not have any more just goes."""
+        """The store has read from the first that waits on. What it does not give is gone, or damaged.
+
+        What is damaged leaves the store by itself, with its bytes kept: it must not be acknowledged before.
+        """
         backlog, seqs = self._waiting[0]
         assert isinstance(seqs, range), "only what is on disk is read"
         stop = min(next_seq, seqs.stop) if next_seq > seqs.start else seqs.stop
@@ -154,8 +157,10 @@ class Drops:
             self._waiting.popleft()
         messages = [message for seq, message, _ in loaded if seq < stop]
         self._dead_letters.send("maxlen", messages)
-        is_whole = len(messages) == stop - seqs.start
-        backlog.log.ack(seqs.start, stop - 1, messages if is_whole else None)
+        if len(messages) == stop - seqs.start:
+            backlog.log.ack(seqs.start, stop - 1, messages)
+        elif messages:
+            backlog.log.ack_many([seq for seq, _, _ in loaded if seq < stop])
 
 
 def _length(what: DeliveryRun | range) -> int:
