@@ -55,6 +55,8 @@ async def remove(node: RunningNode, name: str) -> None:
         await asyncio.to_thread(node.engine.quarantine.remove, name)
     except OSError as error:
         raise bad_request(f"it cannot be removed: {error.strerror}") from error
+    except StorageError as error:
+        raise bad_request(f"it is gone, but may be back after a power cut: {error}") from error
 
 
 def _load(node: RunningNode, name: str) -> tuple[Any, Parts | None]:

@@ -21,7 +21,7 @@ from typing import Final
 
 from burrowmq.records import dataclass
 from burrowmq.storage import record
-from burrowmq.storage.errors import StorageError, error_text
+from burrowmq.storage.errors import StorageError, SyncFailed, error_text
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import FileSystem
 
@@ -105,10 +105,21 @@ def listing(filesystem: FileSystem, data_dir: str) -> Iterator[tuple[str, SetAsi
 
 
 def remove(filesystem: FileSystem, data_dir: str, name: str) -> None:
-    """Forget a message for good: it was restored, or nobody wants it. Raises OSError."""
-    if name in _checked(name):
-        with suppress(FileNotFoundError):
-            filesystem.unlink(f"{data_dir}/{DIRECTORY}/{name}")
+    """Forget a message for good: it was restored, or nobody wants it.
+
+    Raises OSError when it stays; SyncFailed when it is gone, and may be there again after a power cut.
+    """
+    if name not in _checked(name):
+        return
+    directory = f"{data_dir}/{DIRECTORY}"
+    try:
+        filesystem.unlink(f"{directory}/{name}")
+    except FileNotFoundError:
+        return
+    try:
+        filesystem.fsync_dir(directory)
+    except OSError as error:  # another sync would say nothing of this name
+        raise SyncFailed(error_text(error, directory)) from error
 
 
 def parts_of(data: bytes) -> record.Record | None:
@@ -141,9 +152,11 @@ class Quarantine:
         return None if found is None else (found[0], parts_of(found[1]))
 
     def remove(self, name: str) -> None:
-        """Remove one for good. Raises OSError."""
-        remove(self._filesystem, self._data_dir, name)
-        self.on_removed()
+        """Remove one for good. Raises as `remove` above."""
+        try:
+            remove(self._filesystem, self._data_dir, name)
+        finally:
+            self.on_removed()
 
 
 def _checked(name: str) -> tuple[str, ...]:
