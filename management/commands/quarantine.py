@@ -13,13 +13,29 @@ from typing import Any
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.management.answers.reply import bad_request, not_found
 from burrowmq.management.commands.commit import refused, staged, taken
-from burrowmq.protocol.codec import load_message, split_address
+from burrowmq.protocol.codec import header_flags, join_address, load_message, split_address
+from burrowmq.protocol.constants import (
+    CLASS_BASIC,
+    FRAME_BODY,
+    FRAME_END,
+    FRAME_HEADER,
+    HIDDEN,
+    IMMEDIATE,
+    MANDATORY,
+    MAYBE_CC,
+    NEEDS_LOOK,
+    ON_DISK,
+    PERSISTENT,
+)
+from burrowmq.protocol.hidden import hidden
 from burrowmq.protocol.properties import decode
 from burrowmq.storage.errors import StorageError
 
 _FRAME = struct.Struct(">BHI")
-_HEADER_FRAME, _BODY_FRAME, _END = 2, 3, 0xCE
-_STORED = 1 << 20  # storage.types.ON_DISK
+_CLASS_AND_WEIGHT = struct.pack(">HH", CLASS_BASIC, 0)
+# MAYBE_CC is not among these: a dead letter by a queue's own key has it no more, whatever its header says.
+_OF_HEADER = 0xFFFF | PERSISTENT | NEEDS_LOOK
+_KNOWN = _OF_HEADER | MANDATORY | IMMEDIATE | MAYBE_CC | ON_DISK | HIDDEN
 Parts = tuple[bytes, bytes, int, int]
 
 
@@ -36,7 +52,7 @@ async def restore(node: RunningNode, name: str) -> None:
             "its envelope is damaged: only its bytes are left, in the quarantine's file"
         )
     address, raw, size, flags = parts
-    message = load_message(address, raw, size, flags & ~_STORED, -1)
+    message = load_message(address, raw, size, flags & ~ON_DISK, -1)
     outcome = queue.publish([message], message.flags, size)
     staged(node)
     if not await taken(outcome):
@@ -70,22 +86,35 @@ def _load(node: RunningNode, name: str) -> tuple[Any, Parts | None]:
 
 
 def is_whole(parts: Parts) -> bool:
-    """Tell whether a message's frames are what AMQP asks for, its properties can be read, and its body has its size."""
-    address, raw, size, _ = parts
-    at = body_size = 0
+    """Tell whether a message's frames are what AMQP asks for, what is beside them can be read, and its body has its size.
+
+    Its flags have to be those that its header gives: by them it is stored, told to clients and made a dead letter.
+    """
+    address, raw, size, flags = parts
     try:
-        exchange, key = split_address(address)
-        if len(address) < len(exchange) + len(key) + 2:
+        if not raw or _body_size(raw) != size or int.from_bytes(raw[11:19], "big") != size:
             return False
-        while at < len(raw):
-            kind, _, length = _FRAME.unpack_from(raw, at)
-            if kind != (_BODY_FRAME if at else _HEADER_FRAME) or raw[at + 7 + length] != _END:
-                return False
-            body_size += length if at else 0
-            at += length + 8
-        if at != len(raw) or not raw:
+        given = header_flags(raw[7 : 7 + int.from_bytes(raw[3:7], "big")])
+        if given < 0 or (given ^ flags) & _OF_HEADER or flags & ~_KNOWN:
             return False
         decode(raw)
+        if flags & HIDDEN:
+            hidden(load_message(address, raw, size, flags, -1))
+            return True
+        return join_address(*split_address(address)) == address
     except Exception:  # noqa: BLE001 - whatever the damage does to a decoder
         return False
-    return body_size == size == int.from_bytes(raw[11:19], "big")
+
+
+def _body_size(raw: bytes) -> int:
+    """Octets of the body in a message's frames; -1 when they are not those of one content of one channel."""
+    at = size = 0
+    while at < len(raw):
+        kind, _, length = _FRAME.unpack_from(raw, at)
+        if kind != (FRAME_BODY if at else FRAME_HEADER) or raw[at + 7 + length] != FRAME_END:
+            return -1
+        if raw[1:3] != raw[at + 1 : at + 3]:
+            return -1
+        size += length if at else 0
+        at += length + 8
+    return size if at == len(raw) and raw[7:11] == _CLASS_AND_WEIGHT else -1

@@ -72,7 +72,10 @@ def test_one_whose_envelope_is_damaged_does_not_and_can_be_dropped(served_files:
         (ADDRESS, RAW[:-1] + b"?", 4, False),
         (ADDRESS, b"", 0, False),
         (b"", RAW, 4, False),
-        (ADDRESS, RAW[:7] + b"?" + RAW[8:], 4, True),
+        (ADDRESS, RAW[:7] + b"?" + RAW[8:], 4, False),  # the class
+        (ADDRESS, RAW[:9] + b"?" + RAW[10:], 4, False),  # the weight
+        (ADDRESS, RAW[:2] + b"\x02" + RAW[3:], 4, False),  # frames of two channels
+        (ADDRESS + b"?", RAW, 4, False),
         (ADDRESS, RAW[:19] + b"\xff\xff" + RAW[21:], 4, False),
     ],
 )
