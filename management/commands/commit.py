@@ -55,7 +55,12 @@ def refused(node: RunningNode) -> Coroutine[None, None, frozenset[tuple[str, str
 
     It may be awaited later, whatever is staged until then. Raises: ApiError 503.
     """
-    return _done(node, _waiter(node, node.queue_faults.refused_in))
+    return _done(node, refused_later(node))
+
+
+def refused_later(node: RunningNode) -> asyncio.Future[frozenset[tuple[str, str]]]:
+    """The same for whoever does not give up waiting; never done where the store fails, or the application stops."""
+    return _waiter(node, node.queue_faults.refused_in)
 
 
 def _waiter(node: RunningNode, found: Callable[[int], T]) -> asyncio.Future[T]:

@@ -1,6 +1,6 @@
 """Damaged messages that the store has set aside: put one back into its queue as far as it is whole, or drop it.
 
-Owns no state; the engine has the files. A message goes back at the end of its queue, as it was read: its envelope is
+Owns no state; the engine has the files, and knows which messages are being put back. A message goes back at the end of its queue, as it was read: its envelope is
 checked, frame by frame, so that no client sees anything that is not AMQP; its body is what it is.
 """
 
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from typing import Any
+from functools import partial
 
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.management.answers.reply import bad_request, not_found
-from burrowmq.management.commands.commit import refused, staged, taken
+from burrowmq.broker.queue.outcome import Outcome, Rejected, Ticket
+from burrowmq.management.answers.reply import NOT_RUNNING, ApiError, bad_request, not_found
+from burrowmq.management.commands.commit import COMMIT_TIMEOUT_S, refused_later, staged
 from burrowmq.protocol.codec import header_flags, join_address, load_message, split_address
 from burrowmq.protocol.constants import (
     CLASS_BASIC,
@@ -29,6 +30,7 @@ from burrowmq.protocol.constants import (
 )
 from burrowmq.protocol.hidden import hidden
 from burrowmq.protocol.properties import decode
+from burrowmq.storage.directory.quarantine import SetAside
 from burrowmq.storage.errors import StorageError
 
 _FRAME = struct.Struct(">BHI")
@@ -40,9 +42,38 @@ Parts = tuple[bytes, bytes, int, int]
 
 
 async def restore(node: RunningNode, name: str) -> None:
-    """Publish a message into the queue that it was set aside from. Raises ApiError when that cannot be."""
-    found = await asyncio.to_thread(_load, node, name)
-    about, parts = found
+    """Publish a message into the queue that it was set aside from. Raises ApiError when that cannot be.
+
+    Whatever becomes of this call, nobody else puts it back before it is known whether its queue has it durably; then it
+    leaves quarantine.
+    """
+    kept = node.engine.quarantine
+    if not kept.claim(name):
+        raise bad_request("it is being put back, or was and cannot be removed")
+    try:
+        about, outcome = await _given_back(node, name)
+    except BaseException:
+        kept.release(name)
+        raise
+    staged(node)
+    ending = _ending(node, name, (about.vhost, about.queue), outcome)
+    await asyncio.wait(
+        (ending, node.failed), timeout=COMMIT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+    )
+    if node.failed.done() and not ending.done():
+        raise ApiError(503, "store_failed", "it was not written to disk; see the log")
+    if not ending.done():
+        reason = "its queue does not have it yet: it leaves quarantine as soon as it does"
+        raise ApiError(503, "unavailable", reason)
+    if ending.result():
+        raise bad_request(ending.result())
+
+
+async def _given_back(node: RunningNode, name: str) -> tuple[SetAside, Outcome]:
+    """Give a message to its queue. Raises ApiError."""
+    about, parts = await asyncio.to_thread(_load, node, name)
+    if node.scheduler.is_stopped:
+        raise ApiError(503, NOT_RUNNING, "the application is being stopped")
     vhost = node.vhosts.get(about.vhost)
     queue = vhost.queues.get(about.queue) if vhost is not None else None
     if queue is None:
@@ -53,15 +84,49 @@ async def restore(node: RunningNode, name: str) -> None:
         )
     address, raw, size, flags = parts
     message = load_message(address, raw, size, flags & ~ON_DISK, -1)
-    outcome = queue.publish([message], message.flags, size)
-    staged(node)
-    if not await taken(outcome):
-        raise bad_request(f"queue '{about.queue}' refuses it: is it full?")
-    if (about.vhost, about.queue) in await refused(node):
-        raise bad_request(
-            f"the disk refuses queue '{about.queue}' what it is given: it stays here, too"
-        )
-    await remove(node, name)
+    return about, queue.publish([message], message.flags, size)
+
+
+def _ending(
+    node: RunningNode, name: str, queue: tuple[str, str], outcome: Outcome
+) -> asyncio.Future[str]:
+    """Becomes why a message stays in quarantine, or may; empty when it has left, its queue having it durably."""
+    kept = node.engine.quarantine
+    loop = asyncio.get_running_loop()
+    ending: asyncio.Future[str] = loop.create_future()
+
+    def refuse(reason: str) -> None:
+        kept.release(name)
+        ending.set_result(reason)
+
+    def leave() -> None:
+        loop.run_in_executor(None, kept.remove, name).add_done_callback(on_removed)
+
+    def on_removed(removal: asyncio.Future[None]) -> None:
+        why = _why_not_gone(removal.exception())
+        ending.set_result(why and f"it is back in its queue, but {why}")
+
+    def on_committed(committed: asyncio.Future[frozenset[tuple[str, str]]]) -> None:
+        if queue in committed.result():
+            refuse(f"the disk refuses queue '{queue[1]}' what it is given: it stays here, too")
+        else:
+            leave()
+
+    def on_done(ticket: Ticket) -> None:
+        if ticket.refused:
+            refuse(f"queue '{queue[1]}' refuses it: is it full?")
+        else:
+            leave()
+
+    if isinstance(outcome, int):
+        refused_later(node).add_done_callback(on_committed)
+    elif isinstance(outcome, Rejected):
+        refuse(f"queue '{queue[1]}' refuses it: is it full?")
+    elif outcome.is_done:
+        on_done(outcome)
+    else:
+        outcome.on_done = partial(on_done, outcome)
+    return ending
 
 
 async def remove(node: RunningNode, name: str) -> None:
@@ -69,13 +134,21 @@ async def remove(node: RunningNode, name: str) -> None:
     await asyncio.to_thread(_load, node, name)
     try:
         await asyncio.to_thread(node.engine.quarantine.remove, name)
-    except OSError as error:
-        raise bad_request(f"it cannot be removed: {error.strerror}") from error
-    except StorageError as error:
-        raise bad_request(f"it is gone, but may be back after a power cut: {error}") from error
+    except (OSError, StorageError) as error:
+        raise bad_request(_why_not_gone(error)) from error
 
 
-def _load(node: RunningNode, name: str) -> tuple[Any, Parts | None]:
+def _why_not_gone(error: BaseException | None) -> str:
+    if isinstance(error, OSError):
+        return f"it cannot be removed: {error.strerror}"
+    if isinstance(error, StorageError):
+        return f"it may be here again after a power cut: {error}"
+    if error is not None:
+        raise error
+    return ""
+
+
+def _load(node: RunningNode, name: str) -> tuple[SetAside, Parts | None]:
     try:
         found = node.engine.quarantine.load(name)
     except StorageError as error:

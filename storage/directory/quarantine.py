@@ -90,10 +90,18 @@ def load(filesystem: FileSystem, data_dir: str, name: str) -> tuple[SetAside, by
     except OSError as error:
         raise StorageError(error_text(error, path)) from error
     head, _, data = content.partition(b"\n")
+    about = _about(head)
+    return None if about is None else (about, data)
+
+
+def _about(head: bytes) -> SetAside | None:
+    """What the first line says, if it says whose message it is: somebody may have changed the file."""
     try:
-        return SetAside(**json.loads(head)), data
-    except (ValueError, TypeError):
+        found = SetAside(**json.loads(head))
+    except (ValueError, TypeError, RecursionError):
         return None
+    names: tuple[object, ...] = (found.vhost, found.queue)
+    return found if all(isinstance(one, str) for one in names) else None
 
 
 def listing(filesystem: FileSystem, data_dir: str) -> Iterator[tuple[str, SetAside]]:
@@ -135,12 +143,27 @@ def _nothing() -> None:
 
 
 class Quarantine:
-    """That of a store in use, for operators. Reads and removes files: for any thread but the loop's."""
+    """That of a store in use, for operators. Reads and removes files: for any thread but the loop's.
+
+    State: which messages are being put back, or were and could not be removed: they are to be put back once.
+    """
 
     def __init__(self, filesystem: FileSystem, data_dir: str) -> None:
         self.on_removed: Callable[[], None] = _nothing
         self._filesystem = filesystem
         self._data_dir = data_dir
+        self._claimed: set[str] = set()
+
+    def claim(self, name: str) -> bool:
+        """Whether a message may be put back by who asks; nobody else may until it is released. Of the loop's thread."""
+        if name in self._claimed:
+            return False
+        self._claimed.add(name)
+        return True
+
+    def release(self, name: str) -> None:
+        """A message was not put back."""
+        self._claimed.discard(name)
 
     def listing(self) -> list[tuple[str, SetAside]]:
         """Give the damaged messages by their names. Raises StorageError."""
@@ -155,8 +178,14 @@ class Quarantine:
         """Remove one for good. Raises as `remove` above."""
         try:
             remove(self._filesystem, self._data_dir, name)
-        finally:
-            self.on_removed()
+        except SyncFailed:
+            self._removed(name)
+            raise
+        self._removed(name)
+
+    def _removed(self, name: str) -> None:
+        self._claimed.discard(name)
+        self.on_removed()
 
 
 def _checked(name: str) -> tuple[str, ...]:

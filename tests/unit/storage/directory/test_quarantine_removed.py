@@ -53,3 +53,37 @@ def test_one_that_cannot_be_removed_stays() -> None:
     with pytest.raises(OSError, match="Input/output error"):
         quarantine.Quarantine(disk, "/data").remove(name)
     assert quarantine.names(disk, "/data") == [name]
+
+
+def test_one_that_is_being_put_back_is_claimed_until_it_is_gone_or_given_up() -> None:
+    disk, name = kept()
+    ours = quarantine.Quarantine(disk, "/data")
+    assert [ours.claim(name), ours.claim(name)] == [True, False]
+    ours.release(name)
+    assert ours.claim(name)
+    disk.fail("unlink", errno.EIO, path_part="quarantine")
+    with pytest.raises(OSError, match="Input/output error"):
+        ours.remove(name)
+    assert not ours.claim(name)
+    ours.remove(name)
+    assert ours.claim(name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b'"queue":"q"', b'"queue":[1]'),
+        (b'"vhost":"/"', b'"vhost":{}'),
+        (b'"seq":1', b'"seq":' + b"[" * 100_000 + b"]" * 100_000),
+        (b'"seq":1,', b""),
+        (b'{"vhost"', b'\xff{"vhost"'),
+    ],
+)
+def test_a_file_that_somebody_has_changed_is_none_of_ours(change: tuple[bytes, bytes]) -> None:
+    disk, name = kept()
+    path = f"/data/quarantine/{name}"
+    content = disk.read_file(path)
+    disk.unlink(path)
+    disk.create(path).pwrite(content.replace(*change), 0)
+    ours = quarantine.Quarantine(disk, "/data")
+    assert (ours.listing(), ours.load(name)) == ([], None)
