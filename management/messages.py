@@ -157,7 +157,6 @@ async def get(
             origin, run = one
             taken.append(one)
             _count_got(node, past, queue, run, no_ack=ack_mode == "ack_requeue_false")
-            origin.hand_out(run, no_ack=False)
             found.append((run.messages[0], bool(run.redelivered), queue.ready_count))
     finally:
         for origin, run in reversed(taken):
@@ -190,18 +189,19 @@ def _count_empty(node: RunningNode, past: VhostMetrics, queue: QueuePort) -> Non
 async def _take(node: RunningNode, queue: QueuePort) -> Taken | None:
     """One run of one message, None when there is none; waits when it is being read from disk.
 
+    It counts as handed out at once: who waits goes on in a later turn, and until then it is neither ready nor lost.
     Raises: ApiError 503 when it takes too long, or the disk refuses to be read.
     """
     waiter: asyncio.Future[Taken | None] = asyncio.get_running_loop().create_future()
 
     def on_run(origin: Origin | None, run: DeliveryRun | None) -> None:
         found = None if origin is None or run is None else (origin, run)
+        if found is not None:
+            found[0].hand_out(found[1], no_ack=False)
         if not waiter.done():
             waiter.set_result(found)
         elif found is not None:
-            origin, run = found
-            origin.hand_out(run, no_ack=False)
-            _settle(origin, run, "ack_requeue_true")
+            _settle(*found, "ack_requeue_true")
 
     queue.get(on_run)
     try:
