@@ -3,7 +3,8 @@
 `entry`: an index entry is written where another one is to be, or none is yet; `record`: a message in its queue's own
 store. Both pass their checksums, so that only their place tells. What was in that place is damaged, and its message
 may be lost; nothing else may be, and what was copied is there once. The k-th message of a queue is the one that was
-published to it as the k-th, which is true until its first start. `damage_a_write` and `stray` take what a power cut finds.
+published to it as the k-th, which is true until its first start. `damage_a_write` and `stray` take what a power cut finds,
+`damage_a_body` what a running process has written.
 State: none. Called by `tests.simulation.machine.script` and `tests.simulation.machine.run`.
 """
 
@@ -67,6 +68,22 @@ def damage_a_write(run: Run) -> None:
     if damages:
         run.result.operations["damage"] += 1
         run.auditor.exempt(numbers, homes)
+
+
+def damage_a_body(run: Run) -> None:
+    """A body that is durable changes on the disk while the process runs: whoever reads it finds that, and nobody else."""
+    rng, disk = run.rng, run.machine.disk
+    paths = [path for path in disk.paths() if path.endswith((".seg", ".qs"))]
+    for path in rng.sample(paths, len(paths)):
+        content = disk.content(path) if disk.is_durable(path) else b""
+        bodies = [each.body for each in run.model.publications.values() if each.body in content]
+        if bodies:
+            body = rng.choice(bodies)
+            at = content.find(body) + rng.randrange(len(body))
+            run.note(f"damage: {path} {at}")
+            disk.damage(path, at, bytes((content[at] ^ 1,)))
+            run.auditor.exempt(_numbers_in(run, body), ())
+            return
 
 
 def stray(run: Run) -> None:

@@ -23,6 +23,9 @@ CONVERSIONS = 0.2  # of the runs in which calls fail
 TORN_SMALL = 0.2  # what the sectors are to the files of a large queue, 64 octets are to these
 SQLITE = 0.2
 RESEGMENTED = 0.05
+SPOILED = (
+    0.6  # of the runs with damage have some while the process runs, and take some out of quarantine
+)
 CALM = 0.1  # of the runs have a clean stop every eight steps: what was not delivered before it is fresh after it
 OS = 0.05
 # Stores without a commit log, with one, and with one after some starts.
@@ -172,6 +175,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         limits = replace(limits, has_sqlite=limits.has_sqlite or full.random() < 0.6)
         chosen = ["fill" if full.random() < 0.15 else name for name in chosen]
     return Plan(
+    plan = Plan(
         seed,
         limits,
         strict=rng.random() < 0.7,
@@ -188,6 +192,19 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         strays=stray.choice((0.0, 0.5)),
         bounds=random.Random(f"bounds {seed}").choice((0.0, 0.0, 0.0, 0.5)),
     )
+    return _spoiled(plan) if plan.has_damage else plan
+
+
+def _spoiled(plan: Plan) -> Plan:
+    """With damage that no power cut leaves in the place of some operations, and what operators do about it."""
+    spoil = random.Random(f"spoils {plan.seed}")
+    if spoil.random() >= SPOILED:
+        return plan
+    names = ("spoil", "spoil", "release")
+    steps = [
+        (spoil.choice(names) if spoil.random() < 0.25 else name, seed) for name, seed in plan.steps
+    ]
+    return replace(plan, steps=tuple(steps))
 
 
 def _sector(seed: int, usual: int) -> int:

@@ -77,6 +77,8 @@ class Run:
         self.is_after_faults = False  # the process before this one had some
         self.damages: list[Callable[[Run], None]] = []  # of what the next cut leaves
         self.has_stopped = False  # so that the next start has to find a clean stop
+        self.leaving: set[str] = set()  # of what was set aside: somebody has asked that it go
+        self.released: set[str] = set()  # and was told that it has gone
         self.untold = ""  # the path of what was damaged, where a start has to say so
         self.number = 0
         self.next_client = 0
@@ -135,11 +137,14 @@ class Run:
                 raise Violation(f"{name} was reported: {arguments}")
 
     def _check_set_aside(self) -> None:
-        """What was set aside is there, whatever befell the machine since."""
+        """What was set aside is there, and what was taken out is not, whatever befell the machine since."""
         paths = set(self.machine.disk.paths())
         for _, _, _, name, _ in self.machine.observer.named("message_set_aside"):
-            if f"{DATA_DIR}/{DIRECTORY}/{name}" not in paths:
+            is_there = f"{DATA_DIR}/{DIRECTORY}/{name}" in paths
+            if not is_there and name not in self.leaving:
                 raise Violation(f"{name} was set aside and is not there")
+            if is_there and name in self.released:
+                raise Violation(f"{name} was taken out of quarantine and is there again")
 
     def _check_syncs(self) -> None:
         """A file whose sync has failed is not synced again: what that says of its bytes is not to be believed. SQLite does."""

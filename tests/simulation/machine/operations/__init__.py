@@ -34,6 +34,8 @@ OPERATIONS: dict[str, Callable[[Run], None]] = {
     "owe": faults.owe,
     "cramp": faults.cramp,
     "convert": faults.convert,
+    "spoil": faults.spoil,
+    "release": faults.release,
     "wait": lives.wait,
     "idle": lives.idle,
     "look": lives.look,

@@ -6,12 +6,15 @@ State: none but what the run says of its disk (`Run.calls_fail`).
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.definitions.parameters import set_policy
 from burrowmq.broker.rules.policy import Policy
+from burrowmq.storage.errors import StorageError
 from burrowmq.storage.names import QueueNames
 from tests.simulation.machine.clients import CONFIRMING, REST
+from tests.simulation.machine.damages import damage_a_body
 from tests.simulation.machine.model import DEAD
 
 if TYPE_CHECKING:
@@ -86,6 +89,26 @@ def strike(run: Run) -> None:
     run.move(40)
     if run.is_faulty and run.rng.random() < 0.5:
         run.heal()
+
+
+def spoil(run: Run) -> None:
+    """A bit of a message turns on the disk; with some luck somebody reads it."""
+    damage_a_body(run)
+    run.do(run.rng.choice(("consume", "get", "wait", "idle", "publish")))
+
+
+def release(run: Run) -> None:
+    """A message that was set aside is dropped for good, or the answer says that it may be back."""
+    node = run.machine.node
+    events = run.machine.observer.named("message_set_aside")
+    names = [name for _, _, _, name, _ in events if name not in run.leaving]
+    if node is None or not names:
+        return
+    name = run.rng.choice(names)
+    run.leaving.add(name)
+    with suppress(OSError, StorageError):
+        node.engine.quarantine.remove(name)
+        run.released.add(name)
 
 
 def owe(run: Run) -> None:
