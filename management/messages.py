@@ -159,7 +159,8 @@ async def get(
             _count_got(node, past, queue, run, no_ack=ack_mode == "ack_requeue_false")
             found.append((run.messages[0], bool(run.redelivered), queue.ready_count))
     finally:
-        for origin, run in reversed(taken):
+        # What goes back does so from the last on; what goes for good becomes dead letters in order.
+        for origin, run in reversed(taken) if ack_mode.endswith("requeue_true") else taken:
             _settle(origin, run, ack_mode)
     return found
 

@@ -414,12 +414,15 @@ class Backlog:
         self._read.begin(self.log, (self.disk.first, max_count, max_bytes), 0, accept)
 
     def peek(self) -> None:
-        """Read the head of the disk range and leave it there; `has_expiries` tells then whether it expires."""
+        """Read the head of the disk range and leave it there; `has_expiries` tells then whether it expires.
+
+        Of one that is damaged nobody knows, nor of those behind it: who asks has them loaded.
+        """
         if self.is_loading or self.requeued.parked.count or not self.disk.count:
             return
 
         def accept(loaded: list[Loaded], next_seq: int) -> None:
-            self.has_expiries |= bool(loaded and loaded[0][2])
+            self.has_expiries |= not loaded or bool(loaded[0][2])
 
         self._read.begin(self.log, (self.disk.first, 1, 1), ALL, accept)
 

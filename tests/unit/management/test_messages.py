@@ -403,3 +403,13 @@ def test_what_a_queue_refuses_is_not_confirmed(bench: NodeBench) -> None:
     before = inspect.counters(bench.node)["messages_confirmed"]
     publish(bench, "", "q", {})
     assert inspect.counters(bench.node)["messages_confirmed"] == before
+
+
+def test_what_is_rejected_becomes_dead_letters_in_order(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+        letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+        bench.queue("dead")
+        fill(bench, b"1", b"2", b"3", **letters)
+        assert bodies(get(bench, "q", 3, "reject_requeue_false")) == [b"1", b"2", b"3"]
+        assert bodies(get(bench, "dead", 3, "ack_requeue_true")) == [b"1", b"2", b"3"]
+        assert bodies(get(bench, "dead", 3, "ack_requeue_false")) == [b"1", b"2", b"3"]

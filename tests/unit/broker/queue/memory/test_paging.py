@@ -5,6 +5,8 @@ The figures are those of list_queues: `ram_ready_count` is messages_ready_ram, `
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from burrowmq.broker.queue.memory.paging import NO_LIMIT, START_BATCH
@@ -131,6 +133,30 @@ def test_a_head_that_expires_is_learnt_of_without_keeping_others_in_ram() -> Non
     bench.scheduler.advance(600)
     bench.run()
     assert bench.queue.ready_count == 2
+
+
+def test_what_is_behind_a_damaged_head_expires_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = restarted(*[LARGE] * 3)
+    log = bench.engine.logs["q"]
+    read = type(log).read
+
+    def without_the_first(
+        self: MemoryLog, first: int, count: int, size: int, on_read: Any, *rest: Any
+    ) -> Any:
+        """As the store does it: a look at one that is damaged finds nothing, and has looked at one."""
+        if (first, count) != (0, 1):
+            return read(self, first, count, size, on_read, *rest)
+        return read(self, first, count, size, lambda *_: on_read([], 1), *rest)
+
+    monkeypatch.setattr(type(log), "read", without_the_first)
+    del log.entries[0]
+    for seq in (1, 2):
+        log.entries[seq] = (log.entries[seq][0], bench.scheduler.now_ms + 500)
+    bench.queue.look_for_expiry()
+    bench.run()
+    bench.scheduler.advance(600)
+    bench.run()
+    assert bench.queue.ready_count == 0
 
 
 # -- by consumption ---------------------------------------------------------------------------------------------------
