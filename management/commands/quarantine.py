@@ -1,7 +1,8 @@
 """Damaged messages that the store has set aside: put one back into its queue as far as it is whole, or drop it.
 
-Owns no state; the engine has the files, and knows which messages are being put back. A message goes back at the end of its queue, as it was read: its envelope is
-checked, frame by frame, so that no client sees anything that is not AMQP; its body is what it is.
+Owns no state; the engine has the files, and knows which messages are being put back. A message goes back at the end of
+its queue, as it was read: its envelope is checked, frame by frame, so that no client sees anything that is not AMQP;
+its body is what it is.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def _load(node: RunningNode, name: str) -> tuple[SetAside, Parts | None]:
 
 
 def is_whole(parts: Parts) -> bool:
-    """Tell whether a message's frames are what AMQP asks for, what is beside them can be read, and its body has its size.
+    """Tell whether a message's frames are what AMQP asks for, what is beside them is whole, and its body has its size.
 
     Its flags have to be those that its header gives: by them it is stored, told to clients and made a dead letter.
     """

@@ -28,6 +28,8 @@ def spoiled(served: Served, vhost: str = "/", client: Client | None = None) -> s
     disk = served.bench.disk
     served.bench.queue("t", vhost=vhost, arguments={"x-queue-mode": "lazy"})
     publish(client or served.bench.clients[0], "t", 3, size=1000, is_persistent=True)
+    while not served.node.engine.is_idle():
+        served.bench.perform(lambda: None)
     ours = f"/{vhost_directory(vhost)}/queues/{QueueNames(vhost, 't').directory}/"
     (path,) = [one for one in disk.paths() if ours in one and one.endswith(".qs")]
     disk.damage(path, disk.file_size(path) - 10, b"?")
