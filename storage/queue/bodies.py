@@ -126,7 +126,7 @@ class KeptBodies:
         places = [locations[slot] - start for slot in slots]
         bad = slots
         for _ in range(_ATTEMPTS):
-            data = _read(file, size, start)
+            data = read_bytes(file, size, start)
             found = record.unpack_many(data, places, self._number, slots, self._seed)
             if None not in found:
                 return data
@@ -139,8 +139,8 @@ class KeptBodies:
         raise ReadFailed(f"{file.path}: what is read differs each time")
 
 
-def _read(file: File, size: int, offset: int) -> bytes:
-    """Read, twice if need be. Raises ReadFailed."""
+def read_bytes(file: File, size: int, offset: int) -> bytes:
+    """Read, twice if need be; what is not there is zeros. Raises ReadFailed."""
     try:
         return file.pread(size, offset).ljust(size, b"\0")
     except OSError:

@@ -433,7 +433,7 @@ class IndexFilesV2:
         if segment is None or segment.files is not self:
             return  # gone, or written anew, while there was no room for this
         if failed & {self.path(number), self._store.path(number, segment.generation)}:
-            rewrite(self._pair, segment, in_memory(segment), observer)
+            rewrite(self._pair, segment, in_memory(segment), observer, failed)
 
     def cut(self, segment: Segment) -> Iterator[FileCut]:
         """Give a segment's files as they are now: an index file gets acks that say what was live."""

@@ -6,12 +6,13 @@ keeps the old file open. State: none. Called by `storage.queue.v2.files` on the 
 `storage.disk.jobs`.
 
 Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a damaged body that is not
-in memory costs that message only; one that cannot be read costs none: all of it is tried again.
+in memory costs that message only where the file that it lies in is given up, else it is copied as it is; one that
+cannot be read costs none: all of it is tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from burrowmq.records import dataclass
@@ -23,6 +24,7 @@ from burrowmq.storage.errors import (
     error_text,
 )
 from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
+from burrowmq.storage.queue.bodies import read_bytes
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
@@ -50,11 +52,14 @@ def rewrite(
     segment: Segment,
     in_memory: InMemory | None,
     observer: StoreObserver,
+    spoilt: Collection[str] = (),
 ) -> int:
     """Write a segment's pair anew; gives how many messages were lost. Raises WriteFailed, ReadFailed or SyncFailed.
 
     `in_memory` are messages taken instead of what the files say, entries included. The old pair stays when it cannot be
-    read, and with None also when it is damaged; else a damaged message is lost.
+    read, and with None also when it is damaged; else the message of a damaged entry is lost, and one whose body is
+    damaged in a `spoilt` file, which may not have what was written to it. Other bodies are copied as they are: whoever
+    reads one has it set aside.
     """
     directory, index, store = pair.directory, pair.index, pair.store
     columns = segment.columns() if in_memory is None else in_memory.over(segment.columns())
@@ -68,7 +73,8 @@ def rewrite(
         raise ReadFailed(f"{path}: damaged entries")
     stored = live & present & ~bits_of(columns.kinds)
     generation = segment.generation + 1
-    copy = _Copy(pair, segment, columns)
+    is_kept = in_memory is not None and store.path(segment.number, segment.generation) not in spoilt
+    copy = _Copy(pair, segment, columns, keeps_damaged=is_kept)
     aside = f"{path}.tmp"
     filesystem = directory.cache.filesystem
     try:
@@ -78,7 +84,7 @@ def rewrite(
             raise ReadFailed(f"{path}: damaged messages")
         for slot in copy.lost:
             kept &= ~(1 << slot)
-        _write_index(directory, segment, aside, generation, copy.columns_with(kept))
+        _write_index(directory, segment, aside, end, copy.columns_with(kept))
         if directory.is_durable:
             # The store's name before the index that needs it: POSIX promises no order of names.
             _sync_names(directory)
@@ -109,15 +115,17 @@ def _sync_names(directory: QueueDirectory) -> None:
 
 
 def _write_index(
-    directory: QueueDirectory, segment: Segment, aside: str, generation: int, columns: EntryColumns
+    directory: QueueDirectory, segment: Segment, aside: str, end: int, columns: EntryColumns
 ) -> None:
-    """Write the new index file aside, durably. Raises OSError or SyncFailed."""
+    """Write the new index file aside, durably, to a store that ends at `end`. Raises OSError or SyncFailed."""
+    generation = segment.generation + 1
     filesystem = directory.cache.filesystem
     entry_count = directory.entry_count
     if filesystem.exists(aside):
         filesystem.unlink(aside)
     file = filesystem.create(aside)
-    block = pack_block(segment.epoch + 1, 0, 0, entry_count)
+    # The store is durable: a damaged body in it is none that a crash has torn.
+    block = pack_block(segment.epoch + 1, _synced_end(directory, end), 0, entry_count)
     blocks = (
         block + bytes(len(block)) if (segment.epoch + 1) % 2 == 0 else bytes(len(block)) + block
     )
@@ -133,13 +141,19 @@ def _write_index(
     assert entries_at(entry_count) == len(head) + len(blocks)
 
 
+def _synced_end(directory: QueueDirectory, end: int) -> int:
+    """Give how much of a new store that ends at `end` is durable."""
+    return end if directory.is_durable else 0
+
+
 def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
     """The new pair is in place: make that durable, then let go of the old store."""
     directory, index, store = pair.directory, pair.index, pair.store
     old_end, old_generation = segment.store_end, segment.generation
     directory.cache.replaced(index.path(segment.number))
     directory.cache.forget(store.path(segment.number, old_generation))
-    segment.begin_generation(segment.files, end, 0, segment.epoch + 1, kept)
+    synced_end = _synced_end(directory, end)
+    segment.begin_generation(segment.files, end, synced_end, segment.epoch + 1, kept)
     if directory.is_durable:
         directory.cache.sync_names(directory.path)
     if old_end:
@@ -150,7 +164,10 @@ def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
 class _Copy:
     """Bodies on their way into the new store."""
 
-    def __init__(self, pair: Pair, segment: Segment, columns: EntryColumns) -> None:
+    def __init__(
+        self, pair: Pair, segment: Segment, columns: EntryColumns, *, keeps_damaged: bool
+    ) -> None:
+        self._keeps_damaged = keeps_damaged
         self._reader = RecordReader(pair.directory.seed)
         self._is_durable = pair.directory.is_durable
         self._store = pair.store
@@ -185,36 +202,49 @@ class _Copy:
 
     def _bodies(
         self, slots: list[int], in_memory: Mapping[int, StoredMessage]
-    ) -> list[tuple[int, StoredMessage]]:
-        """Give the messages of these places, from memory or from the old store."""
+    ) -> list[tuple[int, StoredMessage | bytes]]:
+        """Give the messages of these places, from memory or from the old store; of a damaged one its bytes."""
         wanted = [slot for slot in slots if slot not in in_memory]
         offsets = [self._columns.locations[slot] for slot in wanted]
         sizes = [self._columns.sizes[slot] for slot in wanted]
-        found: dict[int, StoredMessage] = {
+        found: dict[int, StoredMessage | bytes] = {
             slot: in_memory[slot] for slot in slots if slot in in_memory
         }
         if wanted:
             segment = self._segment
             file = self._store.open(segment.number, segment.generation)
             records = self._reader.read(file, segment.number, wanted, offsets, sizes)
-            for slot, entry in zip(wanted, records, strict=True):
-                if entry is None:
-                    self.lost.append(slot)
-                else:
+            for at, (slot, entry) in enumerate(zip(wanted, records, strict=True)):
+                if entry is not None:
                     found[slot] = CarriedMessage(*entry)
+                elif self._keeps_damaged:
+                    found[slot] = read_bytes(file, sizes[at], offsets[at])
+                else:
+                    self.lost.append(slot)
         return sorted(found.items(), key=_slot)
 
-    def _append(self, generation: int, end: int, bodies: list[tuple[int, StoredMessage]]) -> int:
-        """Append bodies, those side by side with one write."""
+    def _append(
+        self, generation: int, end: int, bodies: list[tuple[int, StoredMessage | bytes]]
+    ) -> int:
+        """Append bodies, those side by side with one write, a damaged one as it is."""
         store, number = self._store, self._segment.number
         at = 0
         while at < len(bodies):
             last = at + 1
-            first = bodies[at][0]
-            while last < len(bodies) and bodies[last][0] == first + last - at:
-                last += 1
-            messages = [body for _, body in bodies[at:last]]
-            sizes = store.append(number, generation, end, first, messages)
+            first, body = bodies[at]
+            sizes: Sequence[int]
+            if isinstance(body, bytes):
+                store.write(number, generation, end, body, is_synced=False)
+                sizes = [len(body)]
+            else:
+                messages = [body]
+                while last < len(bodies) and bodies[last][0] == first + last - at:
+                    body = bodies[last][1]
+                    if isinstance(body, bytes):
+                        break
+                    messages.append(body)
+                    last += 1
+                sizes = store.append(number, generation, end, first, messages)
             for slot, size in enumerate(sizes, first):
                 self._locations[slot] = end
                 self._sizes[slot] = size
@@ -223,5 +253,5 @@ class _Copy:
         return end
 
 
-def _slot(entry: tuple[int, StoredMessage]) -> int:
+def _slot(entry: tuple[int, StoredMessage | bytes]) -> int:
     return entry[0]

@@ -31,12 +31,14 @@ class Rewriting:
         self.segment: Segment = self.queue.index.segments[0]
         self.observer = SilentObserver()
 
-    def rewrite(self, in_memory: dict[int, FakeMessage] | None = None) -> int:
+    def rewrite(
+        self, in_memory: dict[int, FakeMessage] | None = None, spoilt: tuple[str, ...] = ()
+    ) -> int:
         """Write it anew."""
         place = self.queue.place
         pair = Pair(place, QueueIndex(place), QueueStore(place))
         kept = None if in_memory is None else InMemory({**in_memory}, {})
-        return rewrite(pair, self.segment, kept, self.observer)
+        return rewrite(pair, self.segment, kept, self.observer, spoilt)
 
 
 def test_dead_bodies_are_left_out_and_places_stay() -> None:
@@ -60,17 +62,32 @@ def test_a_bad_entry_is_left_where_it_is_unless_a_rescue_has_to_go_on() -> None:
     assert one.observer.events["record_lost"] == 1
 
 
-def test_a_bad_body_is_lost_unless_it_is_in_memory() -> None:
+def test_a_bad_body_in_a_file_that_is_given_up_is_lost_unless_it_is_in_memory() -> None:
     one = Rewriting()
     location = one.segment.columns().locations[6]
     one.filesystem.damage("/q/0.qs", location + 60, b"\xff")
-    assert one.rewrite({}) == 1
+    assert one.rewrite({}, ("/q/0.qs",)) == 1
     assert seqs_of(one.queue) == [4, 5, 7, 8, 9]
     assert one.observer.events["record_lost"] == 1
     one = Rewriting()
     one.filesystem.damage("/q/0.qs", location + 60, b"\xff")
     assert one.rewrite({6: messages(6, 1)[0]}) == 0
     assert bodies_of(one.queue) == [message.raw for message in messages(4, 6)]
+
+
+@pytest.mark.parametrize("slot", [4, 6, 9])
+def test_a_bad_body_in_a_file_that_is_not_given_up_is_copied_as_it_is(slot: int) -> None:
+    one = Rewriting()
+    columns = one.segment.columns()
+    location, size = columns.locations[slot], columns.sizes[slot]
+    one.filesystem.damage("/q/0.qs", location + 60, b"\xff")
+    before = one.filesystem.content("/q/0.qs")[location : location + size]
+    assert one.rewrite({}, ("/q/0.qi",)) == 0
+    assert seqs_of(one.queue) == [4, 5, 6, 7, 8, 9]
+    columns = one.segment.columns()
+    location, size = columns.locations[slot], columns.sizes[slot]
+    assert one.filesystem.content("/q/0.g1.qs")[location : location + size] == before
+    assert not one.observer.events["record_lost"]
 
 
 @pytest.mark.parametrize("operation", ["create", "pwrite", "rename"])
