@@ -123,6 +123,10 @@ class Segment(Places):
         """The file with the bodies ends here now."""
         self.store_end = end
 
+    def forget_file(self) -> None:
+        """Version 1: the segment file is gone, and the acks that it said with it; there may be another one later."""
+        self.store_end = self.acked_in_file = 0
+
     def mark_synced(self) -> None:
         """All of that file is durable."""
         self.synced_end = self.store_end

@@ -259,7 +259,7 @@ class IndexFilesV1:
             raise
         except WriteFailed:
             return False
-        segment.grow_to(0)  # the flush may fail later: nobody is to look for the file then
+        segment.forget_file()  # the flush may fail later: nobody is to look for the file then
         return True
 
     def _flush(self, spared: Sequence[Segment] = ()) -> list[Segment]:
