@@ -11,12 +11,13 @@ binding must not keep a broker down.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.exchange import TYPES
-from burrowmq.broker.queue.rules.settings import QueueDeclaration, compute
+from burrowmq.broker.queue.rules.settings import PRIORITY_MAX, QueueDeclaration, compute
 from burrowmq.broker.rules.auth import Permission, TopicPermission, User
 from burrowmq.broker.rules.parameter_rules import default_queue_type, user_limits
 from burrowmq.broker.rules.policy import Policy
@@ -106,20 +107,48 @@ def may_be_defined(unusable: Iterable[UnusableRow], names: QueueNames) -> bool:
 
 
 def highest_levels(rows: Iterable[tuple[str, str, object]]) -> dict[tuple[str, str], int]:
-    """Give (vhost, name) of each queue with priorities among recovered rows, and its highest one."""
+    """Give (vhost, name) of each queue with priorities among recovered rows, and its highest one.
+
+    A queue whose row cannot be used may have any level: who mends it wants its messages, and nobody looks for them
+    again. But where a row names a queue as a level was called in format 1, what lies there is that queue's.
+    """
     found: dict[tuple[str, str], int] = {}
-    for kind, _, value in rows:
-        if kind != "queue" or not isinstance(value, dict):
+    named: set[tuple[str, str]] = set()
+    unusable: list[tuple[str, str]] = []
+    for kind, key, value in rows:
+        place = _place_of(key, value) if kind == "queue" else None
+        if place is None:
             continue
-        row = cast("Row", value)
+        named.add(place)
         try:
-            place = _text(row, "vhost"), _text(row, "name")
-            highest = compute(unpack_arguments(_text(row, "arguments")), {}).max_priority
+            highest = compute(
+                unpack_arguments(_text(cast("Row", value), "arguments")), {}
+            ).max_priority
         except (KeyError, TypeError, ValueError):
+            unusable.append(place)
             continue
         if highest is not None:
             found[place] = highest
+    for vhost, name in unusable:
+        top = 0
+        while top < PRIORITY_MAX and (vhost, f"{name}\0{top + 1}") not in named:
+            top += 1
+        found[vhost, name] = top
     return found
+
+
+def _place_of(key: str, value: object) -> tuple[str, str] | None:
+    """Give which vhost and queue a row is about, as it says or else its key."""
+    try:
+        row = cast("Row", value)
+        return _text(row, "vhost"), _text(row, "name")
+    except (KeyError, TypeError):
+        pass
+    try:
+        vhost, name = map(str, json.loads(key))
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return vhost, name
 
 
 def seed(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from burrowmq.broker.definitions.restore import (
     delete_vhost,
     highest_levels,
@@ -171,10 +173,32 @@ def test_the_levels_of_queues_are_known_from_their_rows() -> None:
             QueueDeclaration(name=name, durable=True, auto_delete=False, arguments=arguments)
         )
     rows = node.engine.definitions.load()
-    unusable = [
+    others = [
         ("queue", "a", 5),
-        ("queue", "b", {"vhost": "/", "name": "b", "arguments": "?"}),
         ("queue", "c", {"vhost": "/", "arguments": ""}),
         ("exchange", "d", {"vhost": "/", "name": "d", "arguments": ""}),
     ]
-    assert highest_levels([*rows, *unusable]) == {("/", "q"): 3, ("/", "q\x001"): 255}
+    assert highest_levels([*rows, *others]) == {("/", "q"): 3, ("/", "q\x001"): 255}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("queue", "?", {"vhost": "/", "name": "b", "arguments": "?"}),
+        ("queue", row_key("/", "b"), {"vhost": "/", "name": "b"}),
+        ("queue", row_key("/", "b"), {"vhost": "/"}),
+        ("queue", row_key("/", "b"), [5]),
+        ("queue", row_key("/", "b"), None),
+    ],
+)
+def test_a_queue_whose_row_cannot_be_used_may_have_any_level(row: tuple[str, str, object]) -> None:
+    assert highest_levels([row]) == {("/", "b"): 255}
+    # As a level was called in format 1; whose it is says its own row.
+    named = ("queue", row_key("/", "b\x003"), {"vhost": "/", "name": "b\x003", "arguments": ""})
+    elsewhere = ("queue", row_key("v", "b\x001"), None)
+    assert highest_levels([row, named, elsewhere]) == {("/", "b"): 2, ("v", "b\x001"): 255}
+
+
+@pytest.mark.parametrize("key", ["", "5", "[]", '["/"]', '["/","b","c"]', "[" * 100_000])
+def test_a_row_that_names_no_queue_has_no_levels(key: str) -> None:
+    assert highest_levels([("queue", key, None)]) == {}

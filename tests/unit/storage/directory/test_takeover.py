@@ -195,6 +195,18 @@ def test_what_a_level_and_a_queue_shared_stays_with_the_level(clean: bool) -> No
     assert len(read_all(level, 7)) == 20
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_levels_that_are_presumed_are_there_when_it_is_known_which_there_are(clean: bool) -> None:
+    filesystem = store_of_format_1(2, clean=clean)
+    # The row of q cannot be used, and there is one of a queue that is called as its level 4 was.
+    engine_on(filesystem, {("/", "p"): 255, ("/", "q"): 3}).recover()
+    filesystem = filesystem.process_killed()
+    check_names(filesystem)
+    engine = engine_on(filesystem)
+    assert set(engine.recover().queues) == set(FOUND)
+    assert counts(engine) == FOUND
+
+
 def test_terms_that_speak_twice_of_the_same_files_count_as_none() -> None:
     filesystem = store_of_format_1(2, clean=True)
     parts = take_terms(filesystem, "/data")
