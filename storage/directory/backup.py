@@ -115,8 +115,10 @@ def _files(
     filesystem = context.filesystem
     prefix = len(context.data_dir) + 1
 
-    def whole(path: str) -> tuple[str, _Item]:
-        return path, _Item(path[prefix:], filesystem.file_size(path), is_final=True)
+    def name_file(path: str) -> Iterator[tuple[str, _Item]]:
+        # One that somebody has removed is not needed: what lies beside it says whose it is.
+        if filesystem.exists(path):
+            yield path, _Item(path[prefix:], filesystem.file_size(path), is_final=True)
 
     path = f"{context.data_dir}/{STORE_FILE}"
     without_log = recorded_text(replace(context.recorded, has_log=False))
@@ -125,7 +127,7 @@ def _files(
     )
     yield path, item
     for vhost in context.vhosts():
-        yield whole(f"{vhost.directory}/{VHOST_NAME_FILE}")
+        yield from name_file(f"{vhost.directory}/{VHOST_NAME_FILE}")
         for path, size, is_final in vhost.persistent.cut():
             yield path, _Item(path[prefix:], size, is_final)
     for queue in queues:
@@ -133,7 +135,7 @@ def _files(
             continue
         job.count_queue(sum(segment.live for segment in queue.index))
         if queue.is_made:
-            yield whole(f"{queue.directory}/{NAME_FILE}")
+            yield from name_file(f"{queue.directory}/{NAME_FILE}")
         for file in queue.cut():
             yield file.path, _Item(file.path[prefix:], file.size, file.is_final, file.pieces)
 

@@ -14,8 +14,14 @@ from collections.abc import Iterator
 from typing import cast
 
 from burrowmq.records import NamedTuple
-from burrowmq.storage.directory.context import StoreContext
-from burrowmq.storage.directory.terms import TERMS_FILE, dump_json, load_json, write_terms
+from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext
+from burrowmq.storage.directory.terms import (
+    TERMS_FILE,
+    dump_json,
+    load_json,
+    replace_file,
+    write_terms,
+)
 from burrowmq.storage.errors import WriteFailed
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames
@@ -23,6 +29,7 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.live_count import count_persistent
 from burrowmq.storage.queue.segment import Segment, SegmentState
 from burrowmq.storage.queue.versions import file_names
+from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import JsonValue, RecoveredQueue, RecoveryReport
 
 # Of a segment's row in the terms; the bit sets follow where there are any.
@@ -168,6 +175,7 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
         store = context.begin_vhost(str(vhost))
         if not store.persistent.open_clean(snapshot):
             return False
+        _name_again(context, store)
         context.adopt_vhost(store)
     for row in terms["queues"]:
         names = _names_in(row)
@@ -186,6 +194,13 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
         context.keep_recovered(queue, found)
         report.add(names.directory, found)
     return True
+
+
+def _name_again(context: StoreContext, store: VhostStore) -> None:
+    """Write the file that names a vhost where it is missing: the next damage may be to what else tells it."""
+    path = f"{store.directory}/{VHOST_NAME_FILE}"
+    if context.filesystem.exists(store.directory) and not context.filesystem.exists(path):
+        replace_file(context.filesystem, path, store.vhost.encode())
 
 
 def _read(parts: list[bytes]) -> dict[str, list[list[object]]]:
