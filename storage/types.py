@@ -170,7 +170,10 @@ class RecoveryReport:
 
 @dataclass(slots=True)
 class BackupJob:
-    """One backup, from the request to its end. `labels` go into the manifest."""
+    """One backup, from the request to its end. `labels` go into the manifest.
+
+    `message_count`: live at the cut; once all is copied, those of them that are persistent, which a restore brings.
+    """
 
     directory: str
     labels: dict[str, JsonValue] = field(default_factory=dict)

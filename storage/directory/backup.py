@@ -30,12 +30,18 @@ from typing import Final
 
 from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext
-from burrowmq.storage.directory.terms import STORE_FILE, recorded_text, replace_file
+from burrowmq.storage.directory.terms import (
+    ENTRY_COUNT_KEY,
+    STORE_FILE,
+    recorded_text,
+    replace_file,
+)
 from burrowmq.storage.errors import StorageError, error_text
-from burrowmq.storage.files.cache import parent_of
+from burrowmq.storage.files.cache import FileCache, parent_of
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.files.tree import FileTree, pieces, write_pieces
 from burrowmq.storage.names import NAME_FILE
+from burrowmq.storage.queue.directory import directory_at
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.types import BackupJob, JsonValue
 
@@ -48,6 +54,7 @@ DEFINITIONS: Final = "definitions.db"
 # Between two slices of copying, so that a backup takes a share of the disk and never all of it.
 _SLICE_BYTES: Final = 8 << 20
 _PAUSE_S: Final = 0.005
+_OPEN_FILES: Final = 4
 
 # Waits so many seconds; gives True when the store is being closed.
 Pause = Callable[[float], bool]
@@ -210,6 +217,7 @@ class _Copying:
             rows.append([item.path, item.size, check])
             job.count_file()
         self._tree.sync(self._tree.directories)
+        job.message_count = self._count_messages()
         manifest: dict[str, JsonValue] = {
             "format": FORMAT,
             **job.labels,
@@ -224,6 +232,28 @@ class _Copying:
         replace_file(self._filesystem, f"{job.directory}/{MANIFEST}", text)
         self._filesystem.unlink(f"{job.directory}/{INCOMPLETE}")
         self._filesystem.fsync_dir(job.directory)
+
+    def _count_messages(self) -> int:
+        """Count what a restore brings back: of the messages that were live at the cut those that are persistent.
+
+        Only the entries say which are, and to read them all would hold the cut up. Raises OSError.
+        """
+        from burrowmq.storage.queue.found import FoundSegment  # noqa: PLC0415 - a start does without
+        from burrowmq.storage.queue.walk import Unreadable, Walk  # noqa: PLC0415
+
+        filesystem, cut = self._filesystem, self._cut
+        cache = FileCache(filesystem, _OPEN_FILES, 0, is_checked=True)
+        count = 0
+        for queue in sorted({parent_of(one.path) for one in cut.items if "/queues/" in one.path}):
+            path, entry_count = f"{self._job.directory}/{queue}", cut.limits[ENTRY_COUNT_KEY]
+            place = directory_at(path, cut.identity, entry_count, cache, is_durable=False)
+            for finding in Walk(place, filesystem.listdir(path), is_clean=True).findings():
+                if isinstance(finding, Unreadable) and isinstance(finding.error, OSError):
+                    raise finding.error
+                if isinstance(finding, FoundSegment):
+                    count += finding.live.bit_count()
+                    self._rest(len(finding.data))
+        return count
 
     def _bring(self, staged: str, item: _Item) -> int | None:
         """Bring one file; gives its CRC-32 unless it was only given a name."""
