@@ -19,7 +19,9 @@ def used_again() -> DiskSide:
     """Segment 0 has its second file: the flush that removed the first could not write to segment 1."""
     side = DiskSide(**OPTIONS)
     side.open(version=1)
-    side.append(0, 14)  # goes to 0.idx at once; places 14 and 15 come late, as a paged-out message does
+    side.append(
+        0, 14
+    )  # goes to 0.idx at once; places 14 and 15 come late, as a paged-out message does
     side.append(16, 4)
     for _ in range(4):
         side.jobs.idle()
