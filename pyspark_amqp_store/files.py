@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -41,6 +41,7 @@ _READ_GAP: Final = 16 * 1024
 _READ_MAX: Final = 4 << 20
 _ATTEMPTS: Final = 3
 TRANSIENT_SEGMENTS: Final = 1 << 30
+_FILES: Final = (".qi", ".qs", ".idx", ".jif")
 
 
 class Gone(Exception):
@@ -91,6 +92,8 @@ class Store:
             raise f.BadStore(f"{root} is a backup that was not finished")
         try:
             text = json.loads(Path(self.root, "STORE.json").read_bytes())
+            if not f.is_right_record(text):
+                raise ValueError("it is damaged")
             self.identity = bytes.fromhex(text["identity"])
             self.limits = {name: value for name, value in text.items() if isinstance(value, int)}
             # A takeover that was cut off leaves names of format 1.
@@ -99,8 +102,12 @@ class Store:
             raise f.BadStore(
                 f"{root} has no STORE.json: no data directory and no backup"
             ) from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise f.BadStore(f"{root}/STORE.json cannot be read: {error!r}") from error
+        except OSError as error:
+            raise f.BadStore(f"{root}/STORE.json cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise f.BadStore(
+                f"{root}/STORE.json cannot be read: {error!r}; restore that file"
+            ) from error
         if not 1 <= self.format <= FORMAT:
             raise f.BadStore(f"{root}/STORE.json: format {self.format} is newer than this reader")
         try:
@@ -108,26 +115,42 @@ class Store:
         except (OSError, ValueError) as error:
             raise f.BadStore(f"{root}: the commit log cannot be read: {error}") from error
 
-    def queues(self) -> list[QueueFiles]:
-        """Return the durable queues that have messages on disk, by vhost, name and level."""
+    def queues(
+        self, vhosts: Iterable[str] | None = (), names: Iterable[str] | None = ()
+    ) -> list[QueueFiles]:
+        """Return the durable queues that have messages on disk, by vhost, name and level.
+
+        A queue whose name file is damaged or missing is found where it is one of these, else shown by its directory.
+        """
         found = []
-        for vhost in self.disk.directories(f"{self.root}/vhosts"):
+        for vhost, known in self.vhosts(vhosts):
             for directory in self.disk.directories(f"{vhost}/queues"):
-                queue = _queue(self.disk, vhost, directory, self.format)
+                queue = _queue(self.disk, vhost, directory, self.format, (known, names or ()))
                 if queue is not None:
                     found.append(queue)
         return sorted(found, key=lambda queue: (queue.vhost, queue.name, queue.level))
 
-    def vhosts(self) -> list[tuple[str, str]]:
-        """Return (directory, name) of each vhost."""
-        found = []
-        for directory in self.disk.directories(f"{self.root}/vhosts"):
-            try:
-                name = Path(directory, ".vhost_name").read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                name = os.path.basename(directory)
-            found.append((directory, name))
-        return found
+    def vhosts(self, names: Iterable[str] | None = ()) -> list[tuple[str, str]]:
+        """Return (directory, name) of each vhost; one that nothing names, nor these do, goes by its directory."""
+        return [
+            (directory, self._vhost_name(directory, names or ()))
+            for directory in self.disk.directories(f"{self.root}/vhosts")
+        ]
+
+    def _vhost_name(self, directory: str, names: Iterable[str]) -> str:
+        own = os.path.basename(directory)
+        try:
+            said = Path(directory, ".vhost_name").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            said = ""
+        for name in (said, *names):
+            if f.directory_name(name) == own:
+                return name
+        for queue in self.disk.directories(f"{directory}/queues"):
+            found = _names_in(self.disk, queue, self.format)
+            if found is not None and f.directory_name(found.vhost) == own:
+                return found.vhost
+        return own
 
     def index(
         self, queue: QueueFiles, number: int, journals: v1.Journals | None = None
@@ -201,32 +224,57 @@ class Store:
         return os.path.relpath(path, self.root)
 
 
-def _queue(
-    disk: Disk, vhost_directory: str, directory: str, store_format: int
-) -> QueueFiles | None:
+def _names_in(disk: Disk, directory: str, store_format: int) -> f.Names | None:
+    """Return whose a directory is, as the file in it says; None when that is damaged, missing or another's."""
     try:
         names = f.parse_names(disk.read(f"{directory}/.queue_name"), store_format)
+    except FileNotFoundError:
+        return None
+    is_right = names is not None and names.are_of(os.path.basename(directory), store_format)
+    return names if is_right else None
+
+
+def _queue(
+    disk: Disk,
+    vhost_directory: str,
+    directory: str,
+    store_format: int,
+    known: tuple[str, Iterable[str]],
+) -> QueueFiles | None:
+    """Return the files of a queue; None when it is gone. `known`: its vhost, and names that it may have."""
+    names = _names_in(disk, directory, store_format)
+    try:
         entries = disk.sizes(directory)
     except FileNotFoundError:
         return None
+    if names is None and not any(name.endswith(_FILES) for name, _ in entries):
+        return None  # one that is being made, or goes
     indexes = {
         int(stem)
         for stem, _, suffix in (name.partition(".") for name, _ in entries)
         if suffix in ("qi", "idx") and stem.isdecimal()
     }
     if names is None:
-        # A damaged name costs nothing else: the queue is shown by its directory.
-        level = os.path.basename(directory).partition("-")[2]
-        names = f.Names(
-            os.path.basename(vhost_directory),
-            os.path.basename(directory),
-            int(level) if level.isdecimal() else 0,
-        )
+        names = _presumed(os.path.basename(directory), store_format, known)
     size_bytes = sum(size for _, size in entries)
     has_version_1 = any(name.endswith((".jif", ".idx")) for name, _ in entries)
     return QueueFiles(
         *names, vhost_directory, directory, tuple(sorted(indexes)), size_bytes, has_version_1
     )
+
+
+def _presumed(own: str, store_format: int, known: tuple[str, Iterable[str]]) -> f.Names:
+    """Return whose a directory is that no file names: a damaged name costs nothing else."""
+    vhost, candidates = known
+    digits = own.partition("-")[2]
+    level = int(digits) if digits.isdecimal() else 0
+    for name in candidates:
+        # In a store of format 1 no directory says its level.
+        for at in range(256) if store_format == 1 else (level,):
+            names = f.Names(vhost, name, at)
+            if names.are_of(own, store_format):
+                return names
+    return f.Names(vhost, own, level)
 
 
 class OpenFiles:

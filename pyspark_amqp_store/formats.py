@@ -10,6 +10,7 @@ an unknown format is an error.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Iterator
@@ -141,6 +142,22 @@ class Names(NamedTuple):
     queue: str
     level: int = 0
 
+    def are_of(self, directory: str, store_format: int) -> bool:
+        """Return whether a directory of this name is theirs: it is the check of what a name file says."""
+        if not self.level:
+            return directory == directory_name(self.vhost, self.queue)
+        level = str(self.level)
+        if directory == f"{directory_name(self.vhost, self.queue, level)}-{level}":
+            return True
+        return store_format == 1 and directory == directory_name(
+            self.vhost, f"{self.queue}\0{level}"
+        )
+
+
+def directory_name(*names: str) -> str:
+    """Return what the directory of a vhost, or of a vhost's queue, is called."""
+    return hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()[:24]
+
 
 def parse_names(data: bytes, store_format: int) -> Names | None:
     """Return what `.queue_name` says, None when it cannot be read.
@@ -152,12 +169,19 @@ def parse_names(data: bytes, store_format: int) -> Names | None:
     try:
         vhost, queue = (str(json.loads(fields[key])) for key in ("VHOST", "QUEUE"))
         level = int(fields.get("LEVEL", "0"))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         return None
     name, nul, digits = queue.rpartition("\0")
     if store_format == 1 and nul and digits in _OLD_LEVELS:
         return Names(vhost, name, int(digits))
     return Names(vhost, queue, level)
+
+
+def is_right_record(text: dict[str, object]) -> bool:
+    """Return whether the check in STORE.json fits; those of before version 0.1.1 have none."""
+    check = text.get("check")
+    rest = {name: value for name, value in text.items() if name != "check"}
+    return check is None or check == f"{zlib.crc32(json.dumps(rest).encode()):08x}"
 
 
 # -- messages ----------------------------------------------------------------------------------------------------

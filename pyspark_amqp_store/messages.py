@@ -72,7 +72,7 @@ def plan(store: Store, wanted: Wanted, part_bytes: int = PART_BYTES) -> list[Par
     """Cut the queues that are wanted into parts of about that many bytes. Raises: BadStore."""
     entry_count = int(store.limits.get("queue_index_segment_entry_count", 0))
     parts: list[Part] = []
-    for queue in store.queues():
+    for queue in store.queues(wanted.vhosts, wanted.queues):
         if wanted.vhosts is not None and queue.vhost not in wanted.vhosts:
             continue
         if wanted.queues is not None and queue.name not in wanted.queues:

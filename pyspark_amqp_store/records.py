@@ -44,13 +44,13 @@ def files_of(store: Store, wanted: Wanted) -> list[StoreFile]:
     """Return the store files of the vhosts and queues that are wanted."""
     found: list[StoreFile] = []
     files = OpenFiles(store.disk)
-    for directory, vhost in store.vhosts():
+    for directory, vhost in store.vhosts(wanted.vhosts):
         if wanted.vhosts is not None and vhost not in wanted.vhosts:
             continue
         if wanted.queues is None:
             shared = SharedStore(store, directory, files)
             found += [StoreFile(file.path, vhost, None, "") for file in shared.files()]
-    for queue in store.queues():
+    for queue in store.queues(wanted.vhosts, wanted.queues):
         if wanted.vhosts is not None and queue.vhost not in wanted.vhosts:
             continue
         if wanted.queues is None or queue.name in wanted.queues:

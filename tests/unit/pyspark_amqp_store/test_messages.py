@@ -24,6 +24,7 @@ from pyspark_amqp_store.files import Store
 from pyspark_amqp_store.formats import BadStore
 from pyspark_amqp_store.messages import StoreLoss, Wanted, plan
 from tests.support.store_on_disk import StoreOnDisk, message
+from tests.support.store_record import changed
 from tests.support.store_rows import bodies, damage, rows
 
 
@@ -247,6 +248,7 @@ def test_levels_of_a_queue_with_priorities(tmp_path: Path, version: int) -> None
     named.write_bytes(b"?")
     found = rows(tmp_path, ["queue", "level"])
     assert (named.parent.name, 12) in found
+    assert rows(tmp_path, names, Wanted(queues=frozenset({"q"}))) == expected
 
 
 @pytest.mark.parametrize("stopped", ["clean", "killed"])
@@ -269,6 +271,6 @@ def test_a_store_of_version_0_1(tmp_path: Path, stopped: str) -> None:
 def test_a_store_of_a_format_to_come_is_refused(tmp_path: Path) -> None:
     StoreOnDisk(tmp_path)
     path = tmp_path / "STORE.json"
-    path.write_text(path.read_text().replace('"format": 2', '"format": 4'))
+    path.write_bytes(changed(path.read_bytes(), format=4))
     with pytest.raises(BadStore, match="format 4"):
         Store(str(tmp_path))
