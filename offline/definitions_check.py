@@ -27,15 +27,16 @@ _HEADER = 100
 
 
 def check_definitions(directory: StoreDirectory) -> FileReport | None:
-    """Look at the definitions; None where there are none."""
+    """Look at the definitions; None where there are none and none are needed."""
     filesystem = directory.filesystem
-    path = f"{directory.path}/{DEFINITIONS_FILE}"
+    path, vhosts = f"{directory.path}/{DEFINITIONS_FILE}", f"{directory.path}/vhosts"
+    is_needed = filesystem.exists(vhosts) and filesystem.listdir(vhosts)
     if not filesystem.exists(path):
-        return None
+        report = FileReport(path)
+        report.problems.append("missing: a start refuses the store without it, restore it")
+        return report if is_needed else None
     report = FileReport(path, filesystem.file_size(path))
     if report.size < _HEADER:
-        vhosts = f"{directory.path}/vhosts"
-        is_needed = filesystem.exists(vhosts) and filesystem.listdir(vhosts)
         (report.problems if is_needed else report.notes).append("cut off")
         return report
     try:

@@ -21,7 +21,7 @@ from burrowmq.broker.node.data_directory import (
 )
 from burrowmq.storage.directory.swap import is_swapping
 from burrowmq.storage.directory.terms import CLEAN_FILE, STORE_FILE, RecordedStore, read_recorded
-from burrowmq.storage.errors import StorageError
+from burrowmq.storage.errors import StorageError, error_text
 from burrowmq.storage.files.filesystem import FileSystem, Naming, OsFile, OsFileSystem
 from burrowmq.storage.log.view import LogView
 
@@ -131,9 +131,12 @@ def open_directory(
     try:
         recorded = read_recorded(filesystem, path) if is_there else None
         return StoreDirectory(path, lock, recorded, filesystem)
-    except (StorageError, OSError) as error:
+    except StorageError as error:
         lock.unlock()
         raise CannotUse(str(error)) from error
+    except OSError as error:
+        lock.unlock()
+        raise CannotUse(error_text(error, path)) from error
 
 
 def _has_store(path: str) -> bool:

@@ -195,6 +195,8 @@ class _Restoring:
         )
         size, check = write_pieces(copy, pieces(source, file.size), self._on_bytes)
         if size != file.size or file.check not in (None, check):
+            # With STORE.json a node might take the directory for a whole store.
+            self._filesystem.unlink(target)
             raise NotABackup(
                 f"{self._backup}/{file.path} is damaged: its CRC-32 is not the recorded one"
             )

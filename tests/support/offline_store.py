@@ -32,7 +32,7 @@ def open_engine(
         options,
         observer or SilentObserver(),
         FakeMessage,
-        lambda _: SimDefinitions(SimFileSystem(), {}),
+        None if filesystem is None else lambda _: SimDefinitions(SimFileSystem(), {}),
     )
     engine.report = engine.recover()  # type: ignore[attr-defined]
     engine.start_inline()

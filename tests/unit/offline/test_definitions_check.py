@@ -43,6 +43,16 @@ def test_whole_ones_are_read_and_nothing_is_written(
     assert names(tmp_path) == before
 
 
+def test_a_store_without_definitions_is_no_whole_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_definitions(tmp_path).close()
+    (tmp_path / "definitions.db").unlink()
+    (line,) = problems(tmp_path, capsys)
+    assert line.startswith("definitions.db")
+    assert "missing: a start refuses the store without it, restore it" in line
+
+
 def test_what_is_in_the_log_alone_counts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from burrowmq.offline.__main__ import main
 from burrowmq.storage.directory import quarantine
-from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.files.filesystem import Naming, OsFileSystem
 from tests.support import offline_store
 
 
@@ -30,6 +30,28 @@ def test_a_directory_that_cannot_be_locked_is_unusable_and_not_damaged(
     ).mkdir()  # as on a disk that is read only: the file cannot be opened to write
     assert main(["--data-dir", str(tmp_path), command]) == 69
     assert "cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["check", "quarantine", "resegment"])
+def test_a_record_that_cannot_be_read_is_said_with_its_file(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    offline_store.make_store(tmp_path, scale=10)
+    read_file = OsFileSystem.read_file
+    path = f"{tmp_path}/STORE.json"
+
+    def refuse(filesystem: OsFileSystem, asked: str) -> bytes:
+        if asked != path:
+            return read_file(filesystem, asked)
+        with Naming("read", path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(OsFileSystem, "read_file", refuse)
+    assert main(["--data-dir", str(tmp_path), command]) == 69
+    assert f"{path}: read failed: Input/output error (EIO)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

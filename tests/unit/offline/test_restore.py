@@ -116,6 +116,15 @@ def test_a_damaged_file_leaves_a_directory_that_the_node_refuses() -> None:
     assert not filesystem.exists("/other/STORE.json")
 
 
+def test_a_damaged_record_of_the_store_is_not_left_there() -> None:
+    filesystem = backed_up()
+    filesystem.open("/backup/STORE.json").pwrite(b"[", 0)
+    with pytest.raises(NotABackup, match=r"STORE.json is damaged"):
+        brought_back(filesystem)
+    assert filesystem.exists("/other/vhosts")
+    assert not filesystem.exists("/other/STORE.json"), "a node might start on it"
+
+
 def run(path: Path, *words: str) -> int:
     return main(["--data-dir", str(path), "restore", *words])
 
