@@ -55,7 +55,7 @@ def load(filesystem: FileSystem, data_dir: str) -> ScrubState:
         state.last, state.last_complete = _pass(kept["last"]), _pass(kept["last_complete"])
         _check(kept, ("began_ms", "segment", "bytes", "found"), int)
         _check(kept, ("position",), str)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return ScrubState()
     return state
 

@@ -410,7 +410,7 @@ def test_a_restart_goes_on_where_it_was() -> None:
 
 
 def test_a_state_that_cannot_be_made_out_is_none() -> None:
-    for content in (b"", b"{", b"[]", b'{"last": 3}', b'{"x": 1}'):
+    for content in (b"", b"{", b"[]", b'{"last": 3}', b'{"x": 1}', b"[" * 100_000):
         side = DiskSide()
         path = f"/data/{scrub_state.FILE}"
         side.filesystem.create(path).pwrite(content, 0)
