@@ -11,7 +11,6 @@ Invariants: opens files for reading only; holds at most FILES_MAX of them open.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -91,9 +90,7 @@ class Store:
         if os.path.exists(f"{self.root}/INCOMPLETE"):
             raise f.BadStore(f"{root} is a backup that was not finished")
         try:
-            text = json.loads(Path(self.root, "STORE.json").read_bytes())
-            if not f.is_right_record(text):
-                raise ValueError("it is damaged")
+            text = f.parse_record(Path(self.root, "STORE.json").read_bytes())
             self.identity = bytes.fromhex(text["identity"])
             self.limits = {name: value for name, value in text.items() if isinstance(value, int)}
             # A takeover that was cut off leaves names of format 1.

@@ -15,7 +15,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 HEADER_SIZE: Final = 64
 RECORD_SIZE: Final = 24
@@ -177,11 +177,13 @@ def parse_names(data: bytes, store_format: int) -> Names | None:
     return Names(vhost, queue, level)
 
 
-def is_right_record(text: dict[str, object]) -> bool:
-    """Return whether the check in STORE.json fits; those of before version 0.1.1 have none."""
-    check = text.get("check")
+def parse_record(data: bytes) -> dict[str, Any]:
+    """Return what STORE.json says; that of before version 0.1.1 has no check. Raises: ValueError where it does not fit."""
+    text: dict[str, Any] = json.loads(data)
     rest = {name: value for name, value in text.items() if name != "check"}
-    return check is None or check == f"{zlib.crc32(json.dumps(rest).encode()):08x}"
+    if text.get("check") not in (None, f"{zlib.crc32(json.dumps(rest).encode()):08x}"):
+        raise ValueError("it is damaged")
+    return text
 
 
 # -- messages ----------------------------------------------------------------------------------------------------

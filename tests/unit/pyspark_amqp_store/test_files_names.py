@@ -105,9 +105,7 @@ def test_a_record_that_is_none_is_refused(store: Path, data: bytes) -> None:
         Store(str(store))
 
 
-def test_a_record_that_cannot_be_read_is_said(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_cannot_be_read_is_said(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> bytes:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
