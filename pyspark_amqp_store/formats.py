@@ -178,7 +178,7 @@ def parse_names(data: bytes, store_format: int) -> Names | None:
 
 
 def parse_record(data: bytes) -> dict[str, Any]:
-    """Return what STORE.json says; that of before version 0.1.1 has no check. Raises: ValueError where it does not fit."""
+    """Return what STORE.json says; before version 0.1.1 it had no check. Raises: ValueError where that does not fit."""
     text: dict[str, Any] = json.loads(data)
     rest = {name: value for name, value in text.items() if name != "check"}
     if text.get("check") not in (None, f"{zlib.crc32(json.dumps(rest).encode()):08x}"):
