@@ -164,17 +164,8 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     if trickle.random() < TRICKLES:
         limits = _with_short_commits(limits)
         chosen = ["trickle" if trickle.random() < 0.2 else name for name in chosen]
-    cramp = random.Random(f"cramps {seed}")
-    if may_fail and cramp.random() < CRAMPS:
-        chosen = ["cramp" if cramp.random() < 0.15 else name for name in chosen]
-    conversion = random.Random(f"conversions {seed}")
-    if may_fail and conversion.random() < CONVERSIONS:
-        chosen = ["convert" if conversion.random() < 0.15 else name for name in chosen]
-    full = random.Random(f"full {seed}")
-    if may_fail and full.random() < FULL:
-        limits = replace(limits, has_sqlite=limits.has_sqlite or full.random() < 0.6)
-        chosen = ["fill" if full.random() < 0.15 else name for name in chosen]
-    return Plan(
+    if may_fail:
+        limits, chosen = _with_refusals(seed, limits, chosen)
     plan = Plan(
         seed,
         limits,
@@ -193,6 +184,21 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         bounds=random.Random(f"bounds {seed}").choice((0.0, 0.0, 0.0, 0.5)),
     )
     return _spoiled(plan) if plan.has_damage else plan
+
+
+def _with_refusals(seed: int, limits: Limits, chosen: list[str]) -> tuple[Limits, list[str]]:
+    """With what refuses one queue, or everybody, for a while in the place of some operations."""
+    cramp = random.Random(f"cramps {seed}")
+    if cramp.random() < CRAMPS:
+        chosen = ["cramp" if cramp.random() < 0.15 else name for name in chosen]
+    conversion = random.Random(f"conversions {seed}")
+    if conversion.random() < CONVERSIONS:
+        chosen = ["convert" if conversion.random() < 0.15 else name for name in chosen]
+    full = random.Random(f"full {seed}")
+    if full.random() < FULL:
+        limits = replace(limits, has_sqlite=limits.has_sqlite or full.random() < 0.6)
+        chosen = ["fill" if full.random() < 0.15 else name for name in chosen]
+    return limits, chosen
 
 
 def _spoiled(plan: Plan) -> Plan:
