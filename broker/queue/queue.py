@@ -375,8 +375,9 @@ class Queue(Here):
         A head that the disk does not give is waited for `WITHHELD_S` at most; then it is (None, None), too, and
         `is_withheld` says so.
         """
-        self.getters.add(getter)
-        if not (self.is_blocked and self.ready_count):
+        if not self.getters.add(getter):
+            self._changed()
+        elif not (self.is_blocked and self.ready_count):
             self.getters.serve()
         if self.is_unreadable or self.is_blocked:
             self._bound_getters()

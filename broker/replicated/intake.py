@@ -191,9 +191,10 @@ class Intake:
 
     # -- basic.get ------------------------------------------------------------------------------------------------
 
-    def get(self, getter: Getter) -> None:
-        """Wait for one message."""
+    def get(self, getter: Getter) -> bool:
+        """Wait for one message; whether nobody else does."""
         self._getters.append(getter)
+        return len(self._getters) == 1
 
     def serve_getters(self, origin: Origin, head: Callable[[], Shelf | None]) -> None:
         """Give those who wait what is here, and has not expired: `head` sees to that."""

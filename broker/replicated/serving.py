@@ -88,9 +88,9 @@ class Serving:
         return dropped
 
     def get(self, getter: Getter) -> None:
-        """Give one message to who asks with basic.get, now or in a later turn."""
-        self._intake.get(getter)
-        self._intake.serve_getters(self._origin, self._head)
+        """Give one message to who asks with basic.get, now or, also where others wait, when the queue is pumped."""
+        if self._intake.get(getter):
+            self._intake.serve_getters(self._origin, self._head)
 
     def _head(self) -> Shelf | None:
         if self._shelf.has_expiries:

@@ -1,7 +1,7 @@
 """basic.get: one message from the head for each who asks, in the order of asking.
 
-State owned: who waits. A head that has to be read from disk answers in a later turn. Served when somebody asks and
-when the queue is pumped, before consumers are.
+State owned: who waits. A head that has to be read from disk answers in a later turn. Served when somebody asks while
+nobody waits, and when the queue is pumped, before consumers are.
 """
 
 from __future__ import annotations
@@ -51,11 +51,16 @@ class Getters:
         self._drop_expired = drop_expired
         self.waiting = _NOBODY
 
-    def add(self, getter: Getter) -> None:
-        """Answer this one after those that wait, when they are served."""
+    def add(self, getter: Getter) -> bool:
+        """Answer this one after those that wait, when they are served; whether it is served now, since nobody waits.
+
+        An answer lets its channel go on, so that this may be asked for inside of it. With answers inside one another,
+        one for each channel that waits, for this queue or another, Python's stack would end.
+        """
         if self.waiting is _NOBODY:
             self.waiting = deque()
         self.waiting.append(getter)
+        return len(self.waiting) == 1
 
     def serve(self) -> None:
         """Answer as many as can be answered now."""
