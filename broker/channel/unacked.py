@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import cast
 
 from burrowmq.broker.queue.origin import Origin
@@ -166,7 +166,9 @@ class Unacked:
         if tag:
             next(iter(self._spans(tag, tag)))
         pieces = []
-        for delivery in self._deliveries[self._start :]:
+        for index in range(self._start, len(self._deliveries)):
+            # By index: a slice would copy all that stays outstanding, for each ack.
+            delivery = self._deliveries[index]
             if tag and delivery.first_tag > tag:
                 break
             end = len(delivery.messages)
@@ -193,8 +195,8 @@ class Unacked:
         self._start = self._settled_count = 0
 
     def oldest_first(self) -> Iterator[Delivery]:
-        """The outstanding deliveries."""
-        return iter(self._deliveries[self._start :])
+        """The outstanding deliveries, for who settles none meanwhile."""
+        return islice(self._deliveries, self._start, None)
 
     def _spans(self, first_tag: int, last_tag: int) -> Iterator[tuple[Delivery, int, int]]:
         tag = first_tag
