@@ -17,6 +17,12 @@ from burrowmq.broker.queue.order.parked import NO_SEQ
 from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Returned
 from burrowmq.protocol.codec import Message, body_bytes
 
+FEW = 64
+SHARE = 32
+"""Whether all that is left leaves together is looked at once a run: at its begin where these are `FEW`, else after one
+in `SHARE` of them has left message by message. So the look, which sorts them all, costs each message that has left no
+more than a constant, also where the others differ or are too many bytes."""
+
 
 def merge(heap: list[Returned], entries: list[Returned]) -> list[Returned]:
     """The heap with `entries` in it, which may be either list; cheap when few come back, and when all do."""
@@ -54,15 +60,24 @@ def take(
     The first has to be below it and is always taken; more are until a limit is reached.
     """
     kind, redelivered = heap[0][3:]
-    if max_count >= len(heap) > 1 and (run := _take_all(heap, max_bytes, below_seq)) is not None:
-        return run
     seqs: list[int] = []
     messages: list[Message] = []
     expiries: list[int] = []
     size = 0
+    trial = -1
+    if max_count >= len(heap) > 1:
+        trial = 0 if len(heap) <= FEW else len(heap) // SHARE
     while heap and len(seqs) < max_count and (size < max_bytes or not seqs):
         head = heap[0]
         if head[3] != kind or head[4] != redelivered or head[0] >= below_seq:
+            break
+        if len(seqs) == trial and _may_all_go(rest := sorted(heap), max_bytes - size, below_seq):
+            heap.clear()
+            more_seqs, more_messages, more_expiries, _, _ = zip(*rest, strict=True)
+            seqs += more_seqs
+            messages += more_messages
+            expiries += more_expiries
+            size += body_bytes(more_messages)
             break
         heapq.heappop(heap)
         seqs.append(head[0])
@@ -72,16 +87,14 @@ def take(
     return DeliveryRun(seqs, messages, size, kind, redelivered, expiries if any(expiries) else None)
 
 
-def _take_all(heap: list[Returned], max_bytes: int, below_seq: int) -> DeliveryRun | None:
-    """Remove everything, in order, if it may go together: what came back as a run leaves as one."""
-    kind, redelivered = heap[0][3:]
-    seqs, messages, expiries, kinds, flags = zip(*sorted(heap), strict=True)
-    size = body_bytes(messages)
-    is_reached_before = size - messages[-1].size >= max_bytes
-    count = len(seqs)
-    is_alike = kinds.count(kind) == count and flags.count(redelivered) == count
-    if seqs[-1] >= below_seq or is_reached_before or not is_alike:
-        return None
-    heap.clear()
-    due = list(expiries) if any(expiries) else None
-    return DeliveryRun(seqs, list(messages), size, kind, redelivered, due)
+def _may_all_go(entries: list[Returned], max_bytes: int, below_seq: int) -> bool:
+    """Whether these, in order, may leave as one run: what came back as one does."""
+    kind, redelivered = entries[0][3:]
+    _, messages, _, kinds, flags = zip(*entries, strict=True)
+    count = len(entries)
+    return (
+        entries[-1][0] < below_seq
+        and kinds.count(kind) == count
+        and flags.count(redelivered) == count
+        and body_bytes(messages) - messages[-1].size < max_bytes
+    )
