@@ -130,6 +130,12 @@ class Expiry:
 
     def drop_expired(self) -> None:
         """Remove expired heads, dead-lettering them, and arm the timer for the next."""
+        while self._drop_known_expired():
+            pass
+        self.arm()
+
+    def _drop_known_expired(self) -> bool:
+        """Remove them as far as deadlines are in memory; whether more are now, some of which have passed."""
         now = self._scheduler.deadline_ms()
         for level in reversed(self._levels):
             while (count := level.expired_count(now)) > 0:
@@ -141,11 +147,9 @@ class Expiry:
             if level.count:
                 if _needs_head(level):
                     level.load(HEAD_BATCH, 1 << 20, 1)
-                    if not level.is_loading and level.expired_count(now):
-                        self.drop_expired()
-                        return
+                    return not level.is_loading and level.expired_count(now) > 0
                 break
-        self.arm()
+        return False
 
     def arm(self) -> None:
         """Set the timer for the deadline of the next message to be served; those behind it have to wait for it."""
