@@ -134,4 +134,8 @@ class HeadersExchange(Exchange):
 
     def _unindex(self, binding: Binding) -> None:
         question = self._compiled.pop(binding)
-        self._asked -= Counter(key for key, _ in question.wanted)
+        asked = self._asked
+        for key, _ in question.wanted:
+            asked[key] -= 1
+            if not asked[key]:
+                del asked[key]
