@@ -6,7 +6,8 @@ are, and whether they count as redelivered. Called by `broker.queue.order.backlo
 again when it is their turn.
 
 Invariants: ranges are in order, apart, and not empty; cost is by ranges, of which there are few unless every other
-message was settled.
+message was settled. What is added takes its place among them when they are looked at next, so that messages which come
+back one by one are not sorted each time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from burrowmq.broker.words.no_items import NoItems
 from burrowmq.records import NamedTuple
 
 NO_SEQ = 1 << 62
+ADDED_MAX = 1024
+"""Ranges, and as many as are in order already, that may wait for their places; those that touch weigh less as one."""
 LONG = 64
 """Ids in a range from which on it is read by itself. Shorter ones are read with what others hold between them."""
 
@@ -37,46 +40,49 @@ _NO_RANGES: deque[Range] = NoItems()
 class Parked:
     """The ranges of one backlog."""
 
-    __slots__ = ("_ranges", "bytes", "count", "first_seq")
+    __slots__ = ("_added", "_ranges", "bytes", "count", "first_seq")
 
     def __init__(self) -> None:
         self._ranges = _NO_RANGES
+        self._added: list[Range] = []
         self.count = 0
         self.bytes = 0
         self.first_seq = NO_SEQ
 
     def __iter__(self) -> Iterator[Range]:
-        return iter(self._ranges)
+        return iter(self._in_order())
 
     @property
     def read_span(self) -> int:
         """Ids that a read from the first one on may look at: the first range, with its neighbours if it is short."""
-        first, stop, _ = self._ranges[0]
-        return stop - first if stop - first >= LONG else self._ranges[-1].stop - first
+        ranges = self._in_order()
+        first, stop, _ = ranges[0]
+        return stop - first if stop - first >= LONG else ranges[-1].stop - first
 
     def add(self, ids: Iterable[tuple[int, bool]], size: int) -> None:
         """Take in messages by (id, redelivered), `size` body bytes together, none of which is here."""
         single = [Range(seq, seq + 1, redelivered) for seq, redelivered in ids]
-        merged: list[Range] = []
-        for each in sorted([*self._ranges, *single]):
-            last = merged[-1] if merged else None
-            if (
-                last is not None
-                and last.stop == each.first
-                and last.redelivered == each.redelivered
-            ):
-                merged[-1] = Range(last.first, each.stop, each.redelivered)
-            else:
-                merged.append(each)
-        self._ranges = deque(merged)
         self.count += len(single)
         self.bytes += size
-        self._note_first()
+        added = _joined(single)
+        if added:
+            self.first_seq = min(self.first_seq, added[0].first)
+            self._added += added
+        if len(self._added) > ADDED_MAX + len(self._ranges):
+            self._in_order()
+
+    def _in_order(self) -> deque[Range]:
+        """The ranges, with what was added."""
+        if not self._added:
+            return self._ranges
+        self._ranges = deque(_joined([*self._ranges, *self._added]))
+        self._added = []
+        return self._ranges
 
     def take(self, seqs: Iterable[int], next_seq: int) -> list[bool | None]:
         """Take out all ids below `next_seq`; says of each of `seqs`, in order, if it is redelivered, None: not here."""
         taken: deque[Range] = deque()
-        ranges = self._ranges
+        ranges = self._in_order()
         while ranges and ranges[0].first < next_seq:
             head = ranges.popleft()
             if head.stop > next_seq:
@@ -97,7 +103,7 @@ class Parked:
         """Take out these ids, as far as they are here; which ones are. `shrink` says how many bytes they were."""
         found: set[int] = set()
         kept: list[Range] = []
-        for first, stop, redelivered in self._ranges:
+        for first, stop, redelivered in self._in_order():
             at = first
             for seq in sorted(seq for seq in seqs if first <= seq < stop):
                 if at < seq:
@@ -118,6 +124,18 @@ class Parked:
 
     def _note_first(self) -> None:
         self.first_seq = self._ranges[0].first if self._ranges else NO_SEQ
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    """Ranges in order, and those that touch and are alike as one."""
+    joined: list[Range] = []
+    for each in sorted(ranges):
+        last = joined[-1] if joined else None
+        if last is not None and last.stop == each.first and last.redelivered == each.redelivered:
+            joined[-1] = Range(last.first, each.stop, each.redelivered)
+        else:
+            joined.append(each)
+    return joined
 
 
 class _Nothing(Parked):
