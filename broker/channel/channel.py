@@ -417,7 +417,8 @@ class Channel:
         if self.is_closed:
             return
         self.is_closed = True
-        subscriptions = list(self.consumers.values())
+        # Those that are not active first: else each active one that leaves is followed by one of this channel.
+        subscriptions = sorted(self.consumers.values(), key=attrgetter("consumer.is_active"))
         self.consumers.clear()
         pieces = self.unacked.settle_up_to(0)
         if self.transaction is not None:

@@ -592,8 +592,7 @@ class Queue(Here):
             self._limits.end()
         for origin in self._origins or ():
             origin.end()
-        for consumer in list(self.consumers):
-            self.consumers.remove(consumer)
+        for consumer in self.consumers.remove_all():
             consumer.channel.consumer_cancelled(consumer)
         if self._getters is not None:
             self._getters.end()

@@ -471,8 +471,7 @@ class ReplicatedQueue(Figures):
         self._serving.end()
         self.dead_letters.end()
         self._burial.end()
-        for consumer in list(self.consumers):
-            self.consumers.remove(consumer)
+        for consumer in self.consumers.remove_all():
             consumer.channel.consumer_cancelled(consumer)
         self._publishing.end("the queue is deleted")
         self._intake.end()

@@ -403,8 +403,7 @@ class StreamQueue(StreamFigures):
         self._context.metrics.queues_deleted += 1
         self._front_end.gone["stream"].add(self.counts.metrics)
         self._origin.end()
-        for consumer in list(self.consumers):
-            self.consumers.remove(consumer)
+        for consumer in self.consumers.remove_all():
             consumer.channel.consumer_cancelled(consumer)
         readers, self._readers = self._readers, {}
         for reader in readers.values():

@@ -108,6 +108,7 @@ class Consumer:
 
 
 # What a queue without consumers has, and all of them share; with the first one it gets its own.
+_NONE: Final[dict[Consumer, None]] = {}
 _NOBODY: Final[list[Consumer]] = []
 _NO_PRIORITIES: Final[list[int]] = []
 _NO_RINGS: Final[dict[int, deque[Consumer]]] = {}
@@ -127,7 +128,8 @@ class Consumers:
         self._capacity: Capacity | None = None
         self._rings = _NO_RINGS
         self._priorities = _NO_PRIORITIES
-        self._all = _NOBODY
+        self._all = _NONE
+        """In the order of coming."""
         self._is_single_active = is_single_active
         self._successors = _NOBODY
         self.leavers: list[Consumer] = []
@@ -163,9 +165,9 @@ class Consumers:
 
     def add(self, consumer: Consumer) -> None:
         """Register at the tail of its priority."""
-        if self._all is _NOBODY:
+        if self._all is _NONE:
             self._begin()
-        self._all.append(consumer)
+        self._all[consumer] = None
         if consumer.exclusive:
             self.exclusive = consumer
         if self._is_single_active:
@@ -178,7 +180,7 @@ class Consumers:
 
     def _begin(self) -> None:
         """The first one comes."""
-        self._all, self._successors = [], []
+        self._all, self._successors = {}, []
         self._rings = {}
         if self._clock is not None:
             self._capacity = Capacity(self._clock)
@@ -197,7 +199,7 @@ class Consumers:
         """Forget it; False when it is not registered. With a single active consumer the next one is elected."""
         if consumer not in self._all:
             return False
-        self._all.remove(consumer)
+        del self._all[consumer]
         if consumer is self.exclusive:
             self.exclusive = None
         if consumer in self._successors:
@@ -214,6 +216,18 @@ class Consumers:
             self.active = None
             self._elect()
         return True
+
+    def remove_all(self) -> list[Consumer]:
+        """Forget all of them at once, who they were: nobody follows, where `remove` elects for each active one."""
+        found = list(self._all)
+        for consumer in found:
+            consumer.is_blocked = False
+        self._all, self._successors = _NONE, _NOBODY
+        self._rings, self._priorities = _NO_RINGS, _NO_PRIORITIES
+        self.active = self.exclusive = self.sole = None
+        self.open_count = 0
+        self.leavers.clear()
+        return found
 
     def hand_over(self) -> None:
         """Let those be served whose predecessors hold nothing any more."""

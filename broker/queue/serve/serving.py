@@ -71,6 +71,7 @@ class Dealing(Generic[Kept]):
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
         consumers = self._consumers
         budget = PUMP_BYTES
+        is_one_by_one = False
         while budget > 0:
             backlog = self._head()
             if backlog is None:
@@ -81,11 +82,13 @@ class Dealing(Generic[Kept]):
             if sole is not None and credit > 0:
                 group, width, count = [sole], 1, min(credit, ready_count, RAM_LIMIT)
             else:
-                group = consumers.ready(ready_count)
+                group = consumers.ready(1 if is_one_by_one else ready_count)
                 if not group:
                     return
-                width, count = share(group, ready_count)
+                width, count = (1, 1) if is_one_by_one else share(group, ready_count)
                 count = min(count, RAM_LIMIT)
+                # Since they share a channel's credit: then all of them are not looked at again for each message.
+                is_one_by_one = is_one_by_one or (count == 1 < len(group))
             if backlog.has_expiries:
                 # What has expired behind a live head is not to go out with it.
                 count = backlog.live_count(self._clock.deadline_ms(), count)
@@ -166,12 +169,13 @@ class Serving(Dealing[Backlog]):
             self._rate.note(total, size)
             return total, run.kind == DURABLE
         taken = 0
-        was_logged = False
+        was_logged = is_one_by_one = False
         while taken < total:
-            group = consumers.ready(total - taken)
+            group = consumers.ready(1 if is_one_by_one else total - taken)
             if not group:
                 break
-            width, count = share(group, total - taken)
+            width, count = (1, 1) if is_one_by_one else share(group, total - taken)
+            is_one_by_one = is_one_by_one or (count == 1 < len(group))
             del group[width:]
             end = taken + count
             part = messages[taken:end]

@@ -341,7 +341,7 @@ def test_who_leaves_is_gone_and_who_waits_for_that_waits_for_somebody():
         verify(queue)
     first.unacked_count = 1
     queue.consumers.leavers.append(first)
-    queue.consumers._all.append(first)
+    queue.consumers._all[first] = None
     with pytest.raises(AssertionError, match="consumer 'first' has left and is registered"):
         verify(queue)
     queue.consumers._all.clear()
