@@ -124,7 +124,6 @@ class Vhost:
         """Parts of the node that are configured by parameters."""
         self.component_values: dict[str, dict[str, object]] = {}  # by component and name
         self.route_tables = RouteTables()
-        self._is_default_reached = False  # as some exchange's alternate, now or before
         self.rows = Rows(engine)
         self.share: Share | None = None  # with other front-ends, where a cluster is
         self.homes: Homes | None = None  # of classic queues, there
@@ -291,8 +290,8 @@ class Vhost:
         alternate = exchange.arguments.get(
             "alternate-exchange", effective.definition.get("alternate-exchange")
         )
-        exchange.alternate = alternate if isinstance(alternate, str) else None
-        self._is_default_reached |= alternate == ""
+        # The default exchange leads nowhere as an alternate: no binding is made there.
+        exchange.alternate = alternate if isinstance(alternate, str) and alternate else None
 
     # -- queues -------------------------------------------------------------------------------------------------
 
@@ -494,11 +493,8 @@ class Vhost:
 
     def queue_changed(self, queue: Destination) -> None:
         """A queue came or went, here or elsewhere, that no binding leads to."""
-        if self._is_default_reached:
-            self._changed()
-        else:
-            name = queue.name.encode("utf-8", "surrogateescape")
-            self.route_tables.forget_queue(self.exchanges[""], name, queue)
+        name = queue.name.encode("utf-8", "surrogateescape")
+        self.route_tables.forget_queue(self.exchanges[""], name, queue)
 
     def _let_go(self) -> None:
         """Free deleted queues, some in each turn."""

@@ -140,15 +140,15 @@ def shared_ways(vhost: Vhost) -> list[tuple[Any, Any]]:
     return [(where, each) for where, queues in vhost.route_tables._routes for each in queues or ()]
 
 
-def test_an_alternate_that_is_the_default_exchange_makes_every_queue_matter() -> None:
+def test_an_alternate_that_is_the_default_exchange_leads_nowhere() -> None:
     vhost = BrokerBench().vhost
     exchange(vhost, "x", type="direct", arguments={"alternate-exchange": ""})
     table = vhost.route_tables.of("guest", 1)
     assert resolved(vhost, b"x", b"late") == []
     resolve(vhost, b"x", b"late", table)
     queue(vhost, "late")
-    assert not table.routes
-    assert resolved(vhost, b"x", b"late") == ["late"]
+    assert list(table.routes) == [join_address(b"x", b"late")]
+    assert resolved(vhost, b"x", b"late") == []
 
 
 def test_a_headers_exchange_is_routed_message_by_message() -> None:
