@@ -109,17 +109,17 @@ def _withhold(channel: Channel, queue: QueuePort) -> None:
 
 
 def consume(channel: Channel, method: Any) -> None:
-    """basic.consume."""
+    """basic.consume. As in RabbitMQ, the tag of a reply consumer is free for one of a queue, but not the reverse."""
     limit = channel.session.consumer_max
     if limit is not None and len(channel.consumers) >= limit:
         raise NotAllowed(f"reached maximum ({limit}) of consumers per channel")
     tag = method.consumer_tag or _server_tag(channel)
+    if tag in channel.consumers:
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     if method.queue == PSEUDO_QUEUE:
         _consume_replies(channel, method, tag)
         return
     queue = named_queue(channel, method.queue)
-    if tag in channel.consumers or _is_reply_tag(channel, tag):
-        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     consumer = _consumer(channel, queue, method, tag)
 
     def on_attached(error: AmqpError | None) -> None:
@@ -170,17 +170,11 @@ def _server_tag(channel: Channel) -> str:
     return "amq.ctag-" + token.rstrip(b"=").decode()
 
 
-def _is_reply_tag(channel: Channel, tag: str) -> bool:
-    return channel.reply_target is not None and channel.reply_target.tag == tag
-
-
 def _consume_replies(channel: Channel, method: Any, tag: str) -> None:
-    if channel.reply_target is not None:
-        raise PreconditionFailed("reply consumer already set")
     if not method.no_ack:
         raise PreconditionFailed("reply consumer cannot acknowledge")
-    if tag in channel.consumers:
-        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    if channel.reply_target is not None:
+        raise PreconditionFailed("reply consumer already set")
     channel.reply_target = channel.replies.add(channel, tag)
     if not method.nowait:
         channel.reply(Basic.ConsumeOk(consumer_tag=tag))
@@ -214,7 +208,15 @@ def cancel(channel: Channel, method: Any) -> None:
     """basic.cancel; cancel-ok goes out before an auto-delete queue ends.
 
     What the consumer could take when the cancel arrived is sent first, also when it is still being read from disk.
+    Where the tag is a reply consumer's, too, that one ends alone.
     """
+    target = channel.reply_target
+    if target is not None and target.tag == method.consumer_tag:
+        channel.replies.remove(target)
+        channel.reply_target = None
+        if not method.nowait:
+            channel.reply(Basic.CancelOk(consumer_tag=target.tag))
+        return
     found = channel.consumers.get(method.consumer_tag)
     if found is not None and found.queue.owes(found.consumer):
         channel.is_held = True
@@ -226,10 +228,6 @@ def cancel(channel: Channel, method: Any) -> None:
 def _cancel(channel: Channel, method: Any) -> None:
     tag = method.consumer_tag
     found = channel.consumers.pop(tag, None)
-    if _is_reply_tag(channel, tag):
-        assert channel.reply_target is not None
-        channel.replies.remove(channel.reply_target)
-        channel.reply_target = None
     if not method.nowait:
         channel.reply(Basic.CancelOk(consumer_tag=tag))
     if found is not None:

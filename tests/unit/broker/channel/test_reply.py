@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.channel.reply import PREFIX, ReplyTargets
+from pika import spec
+
+from burrowmq.broker.channel.reply import PREFIX, PSEUDO_QUEUE, ReplyTargets
 from tests.support.bench.broker import BrokerBench
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.messages import message
+from tests.support.wire_client import publish_bytes
 
 
 def test_each_channel_has_a_key_of_its_own_for_as_long_as_it_consumes():
@@ -45,4 +48,18 @@ def test_who_reads_slowly_gets_all_replies():
     client.session.is_congested = True
     target.publish([message(b"late")], 0, 4)
     bench.run()
+    assert client.names() == ["Basic.Deliver"]
+
+
+def test_a_reply_does_not_leave_its_virtual_host():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    client.call(1, spec.Basic.Consume(queue=PSEUDO_QUEUE, no_ack=True))
+    key = client.session.channels[1].reply_target.name
+    bench.create_vhost("other")
+    bench.auth.set_permission("other", "guest", bench.auth.permissions["/", "guest"])
+    elsewhere = bench.connect(1, vhost="other")
+    elsewhere.send(publish_bytes(1, "", key, b"reply", mandatory=True))
+    assert (client.names(), elsewhere.names()) == ([], ["Basic.Return"])
+    bench.connect(1).send(publish_bytes(1, "", key, b"reply"))
     assert client.names() == ["Basic.Deliver"]
