@@ -33,6 +33,9 @@ Overflow = Literal["drop-head", "reject-publish", "reject-publish-dlx"]
 QueueMode = Literal["default", "lazy"]
 
 EXPIRY_MAX_MS: Final = 315_360_000_000  # ten years
+LIMIT_MAX: Final = 1 << 62
+"""What a larger number of a policy comes to: RabbitMQ takes any, but a deadline, so much from now, has 64 bits."""
+AGE_MAX_MS: Final = LIMIT_MAX // 1_000_000  # JetStream counts nanoseconds
 PRIORITY_MAX: Final = 255
 OVERFLOWS: Final[tuple[Overflow, ...]] = ("drop-head", "reject-publish", "reject-publish-dlx")
 QUEUE_VERSIONS: Final = (1, 2)
@@ -327,7 +330,7 @@ def _of_stream(arguments: FieldTable, policy: Mapping[str, PolicyValue]) -> Sett
 
     size, age, servers = map(word, ("max-length-bytes", "max-age", "initial-cluster-size"))
     return Settings(
-        max_length_bytes=int(size) if isinstance(size, int) else None,
+        max_length_bytes=min(int(size), LIMIT_MAX) if isinstance(size, int) else None,
         max_age_ms=age_ms(age) if isinstance(age, str) else None,
         initial_cluster_size=int(servers) if isinstance(servers, int) else None,
         consumer_timeout_ms=_lower(arguments, policy, "consumer-timeout"),
@@ -339,7 +342,8 @@ def age_ms(text: str) -> int | None:
     number, unit = text[:-1], text[-1:]
     if not (number.isascii() and number.isdecimal()) or unit not in AGE_UNITS_S:
         return None
-    return int(number) * AGE_UNITS_S[unit] * 1000 or None
+    value = int(number.lstrip("0")[:20] or 0)  # with so many digits it is above the maximum anyway
+    return min(value * AGE_UNITS_S[unit] * 1000, AGE_MAX_MS) or None
 
 
 def _version(wanted: FieldValue | PolicyValue, default: int) -> int:
@@ -351,7 +355,9 @@ def _lower(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -
     """The lower of argument and policy, as far as they are there."""
     given = (arguments.get("x-" + key), policy.get(key))
     limits = [
-        int(value) for value in given if isinstance(value, int) and not isinstance(value, bool)
+        min(int(value), LIMIT_MAX)
+        for value in given
+        if isinstance(value, int) and not isinstance(value, bool)
     ]
     return min(limits, default=None)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from burrowmq.config.schema import ManagementConfig
 from tests.support.served import Served, serving
 
@@ -113,3 +115,20 @@ def test_who_may_watch_a_virtual_host_may_not_change_its_policies(served: Served
     none = {"configure": "", "write": "", "read": ""}
     served.api("PUT", "/api/permissions/%2F/both", none)
     assert served.api("PUT", PATH, GOOD, login="both:x").status == 201
+
+
+@pytest.mark.parametrize("key", ["message-ttl", "expires", "max-length", "max-length-bytes"])
+@pytest.mark.parametrize("value", [1 << 53, 1 << 63, (1 << 64) - 1, 10**30])
+def test_a_limit_that_no_record_has_room_for_costs_no_store(
+    served: Served, key: str, value: int
+) -> None:
+    """RabbitMQ refuses none that is not below 0."""
+    assert served.api("PUT", "/api/queues/%2F/large", {"durable": True}).status == 201
+    definition = {"pattern": "^large$", "definition": {key: value}}
+    assert served.api("PUT", PATH, definition).status == 201
+    body = {
+        "routing_key": "large", "properties": {"delivery_mode": 2}, "payload": "x",
+        "payload_encoding": "string",
+    }  # fmt: skip
+    assert served.api("POST", "/api/exchanges/%2F/amq.default/publish", body).status == 200
+    assert served.get("/api/queues/%2F/large")["messages"] == 1

@@ -192,6 +192,17 @@ def test_limits_are_the_lower_of_argument_and_policy() -> None:
     assert (found.max_length_bytes, found.consumer_timeout_ms) == (3, 9)
 
 
+@pytest.mark.parametrize("value", [1 << 63, (1 << 64) - 1, 10**30])
+def test_a_number_of_a_policy_leaves_room_for_a_deadline_of_64_bits(value: int) -> None:
+    policy: Any = {"message-ttl": value, "max-length-bytes": value}
+    for arguments in ({}, {"x-queue-type": "quorum"}):
+        assert compute(arguments, policy).message_ttl_ms == 1 << 62
+    for number in (value, str(value) * 300):
+        stream = compute({"x-queue-type": "stream"}, {**policy, "max-age": f"{number}Y"})
+        assert stream.max_length_bytes == 1 << 62
+        assert 0 < (stream.max_age_ms or 0) * 1_000_000 < 1 << 63
+
+
 def test_for_the_rest_the_argument_wins() -> None:
     arguments: Any = {
         "x-overflow": "drop-head",
