@@ -38,6 +38,9 @@ class Inner(Protocol):
     def data_received(self, data: bytes) -> None:
         """The client sent something."""
 
+    def eof_received(self) -> bool | None:
+        """The client will not send more: it is closed by whoever calls this."""
+
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
 
@@ -122,6 +125,8 @@ class TlsSocket(PendingSocket):
 
     def eof_received(self) -> bool:
         """The client will not send more: the connection ends."""
+        if self._inner is not None:
+            self._inner.eof_received()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -194,6 +199,7 @@ class TlsSocket(PendingSocket):
         if pieces and not self._is_over:
             self._inner.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         if is_end and not self._transport.is_closing():
+            self._inner.eof_received()
             self.close()
 
     def _send(self) -> None:

@@ -179,7 +179,13 @@ class AmqpTransport(asyncio.Protocol):
             self.resume_reading(_REST)
 
     def eof_received(self) -> bool:
-        """The client will not send more: the connection ends."""
+        """The client will not send more: the connection ends.
+
+        At once, because the socket stays until the client has read what was written to it, if it ever does: whatever
+        its consumers got in the meantime would be thrown away.
+        """
+        self.session.lost(self._reason(None))
+        self._abort_after_grace()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -188,10 +194,14 @@ class AmqpTransport(asyncio.Protocol):
         self._handshake.cancel()
         if self._closing is not None:
             self._closing.cancel()
-        clean = self.session.connection.state in {"closing", "closed"}
-        reason = "" if clean else (str(exc) if exc else "client unexpectedly closed TCP connection")
+        reason = self._reason(exc)
         self.session.wire = None
         self.session.lost(reason)
+
+    def _reason(self, exc: Exception | None) -> str:
+        if self.session.connection.state in {"closing", "closed"}:
+            return ""
+        return str(exc) if exc else "client unexpectedly closed TCP connection"
 
     def pause_writing(self) -> None:
         """The peer does not read fast enough."""
@@ -290,9 +300,12 @@ class AmqpTransport(asyncio.Protocol):
         """Write what is queued, then close."""
         self.flush()
         self._transport.close()
+        self._abort_after_grace()
+
+    def _abort_after_grace(self) -> None:
+        """Closing waits for the peer to read what is left: a peer that does not would keep the socket for good."""
         if self._closing is not None:
             self._closing.cancel()
-        # Closing waits for the peer to read what is left: a peer that does not would keep the socket for good.
         loop = asyncio.get_running_loop()
         self._closing = loop.call_later(CLOSE_GRACE_S, self._transport.abort)
 

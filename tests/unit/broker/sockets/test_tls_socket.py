@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -26,6 +28,7 @@ class Echo(asyncio.Protocol):
         self.reads: list[int] = []
         self.pauses = 0
         self.is_lost = False
+        self.has_ended = False
 
     def data_received(self, data: bytes) -> None:
         self.reads.append(len(data))
@@ -36,6 +39,9 @@ class Echo(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.pauses -= 1
+
+    def eof_received(self) -> None:
+        self.has_ended = True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -304,3 +310,42 @@ def test_a_session_that_cannot_be_made_costs_its_socket_only(server):
     (reason,) = listener.reasons
     assert reason == "TLS handshake failed: no session could be made: a certificate like no other"
     assert [type(each) for each in bugs] == [LookupError]
+
+
+@pytest.mark.parametrize("how", ["close_notify", "end of the socket"])
+def test_the_inside_is_told_of_the_end_of_a_client_whose_output_is_unread(server, how):
+    """At once: the socket stays until the client has read, if it ever does."""
+    listener = Listener(server)
+
+    async def step() -> None:
+        with socket.create_connection(("127.0.0.1", listener.port)) as sock:
+            sock.setblocking(False)
+            loop = asyncio.get_running_loop()
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            client = listener.client_context.wrap_bio(
+                incoming, outgoing, server_hostname="127.0.0.1"
+            )
+            while True:
+                try:
+                    client.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    await loop.sock_sendall(sock, outgoing.read())
+                    incoming.write(await loop.sock_recv(sock, 65536))
+            client.write(b"hello")
+            await loop.sock_sendall(sock, outgoing.read())
+            await until(lambda: listener.inner and listener.inner[0].reads)
+            (inner,) = listener.inner
+            while not inner.transport.get_write_buffer_size():
+                inner.transport.write(bytes(1 << 20))
+                await asyncio.sleep(0.01)
+            if how == "close_notify":
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    client.unwrap()
+                await loop.sock_sendall(sock, outgoing.read())
+            else:
+                sock.shutdown(socket.SHUT_WR)
+            await until(lambda: inner.has_ended)
+            assert not inner.is_lost
+
+    run(listener, step)

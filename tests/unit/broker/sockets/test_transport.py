@@ -916,3 +916,48 @@ def test_a_connection_whose_octets_another_reads_does_not_doze(run):
         world.lose()
 
     run(step)
+
+
+@pytest.mark.parametrize("no_ack", [True, False])
+def test_a_client_that_has_ended_its_side_is_delivered_nothing_more(run, no_ack):
+    """RabbitMQ 3.10.8, live: its consumers are gone at once, whatever of its output is unread."""
+
+    def step() -> None:
+        world = World()
+        world.open()
+        for method in (
+            spec.Channel.Open(),
+            spec.Queue.Declare(queue="q"),
+            spec.Basic.Consume(queue="q", no_ack=no_ack),
+        ):
+            world.transport.data_received(method_bytes(1, method))
+            world.bench.run()
+        publisher = world.bench.connect(1)
+        world.sock.buffered = 1000  # asyncio tells of the end of the socket once this is read
+        if not world.transport.eof_received():
+            world.sock.close()
+        world.bench.run()
+        publisher.send(publish_bytes(1, "", "q", b"x") * 3)
+        world.bench.run()
+        queue = world.bench.vhost.queues["q"]
+        assert (queue.ready_count, queue.consumer_count) == (3, 0)
+        world.lose()
+
+    run(step)
+
+
+def test_a_client_that_has_ended_its_side_has_a_while_to_read(run, monkeypatch):
+    monkeypatch.setattr("burrowmq.broker.sockets.transport.CLOSE_GRACE_S", 0.02)
+
+    async def step() -> None:
+        world = World()
+        world.open()
+        world.sock.buffered = 1000
+        assert not world.transport.eof_received()
+        world.sock.close()
+        async with asyncio.timeout(5):
+            while world.sock.state != "aborted":  # noqa: ASYNC110 - a timer's work, which sets nothing
+                await asyncio.sleep(0.005)
+        world.lose()
+
+    run(step)
