@@ -237,12 +237,17 @@ class ServerConnection:
         if not self._has_header and not self._take_header(events):
             return
         # Frame by frame, because an answer of the session decides how the next one is to be read.
-        while not self._handshake.is_waiting and not self._is_deaf:
-            size = self._frame_size()
-            if size == 0:
-                return
-            octets, self._held = self._held[:size], self._held[size:]
-            self._dispatch(self._codec.feed(octets), events)
+        held, pos = self._held, 0
+        try:
+            while not self._handshake.is_waiting and not self._is_deaf:
+                size = self._frame_size(held, pos)
+                if size == 0:
+                    return
+                pos += size
+                self._dispatch(self._codec.feed(held[pos - size : pos]), events)
+        finally:
+            # Once: a stranger may send very many frames that are very small.
+            self._held = held[pos:]
 
     def _hold(self, data: bytes, events: list[Event]) -> None:
         """Keep what comes while the session has not answered."""
@@ -262,12 +267,13 @@ class ServerConnection:
         self._has_header = True
         return refused is None
 
-    def _frame_size(self) -> int:
+    def _frame_size(self, held: bytes, pos: int) -> int:
         """The size of the held frame; of one that is too large, what there is of it; 0 when more has to come."""
-        if len(self._held) < 7:
+        left = len(held) - pos
+        if left < 7:
             return 0
-        length = int.from_bytes(self._held[3:7], "big")
-        if length <= self._codec.frame_max and len(self._held) < length + 8:
+        length = int.from_bytes(held[pos + 3 : pos + 7], "big")
+        if length <= self._codec.frame_max and left < length + 8:
             return 0
         return length + 8
 

@@ -6,7 +6,7 @@ from pamqp import commands
 from burrowmq.protocol import errors, methods
 from burrowmq.protocol.codec import PublishRun, encode_ack
 from burrowmq.protocol.connection.server import ProtocolOptions, ServerConnection
-from burrowmq.protocol.events import ConnectionCloseReceived, Disconnect
+from burrowmq.protocol.events import ConnectionCloseReceived, Disconnect, LoginAttempt
 from tests.support.amqp_frames import (
     PROTOCOL_HEADER,
     method,
@@ -206,3 +206,31 @@ def test_a_publish_before_the_connection_is_open() -> None:
     (error,) = connection.receive_data(publish(1))
     assert isinstance(error, errors.UnexpectedFrame)
     assert error.text.startswith("type 1, all octets = <<0,60,0,40,")
+
+
+class Copied(bytes):
+    """Octets that count how many of them are copied."""
+
+    count = 0
+
+    def __radd__(self, other: bytes) -> Copied:
+        return Copied(bytes(other) + bytes(self))
+
+    def __getitem__(self, place: slice | int) -> bytes | int:  # type: ignore[override]
+        found = super().__getitem__(place)
+        if isinstance(found, int):
+            return found
+        Copied.count += len(found)
+        # What is left goes on being counted; a frame is the codec's, which takes plain octets.
+        return Copied(found) if isinstance(place, slice) and place.stop is None else found
+
+
+def test_small_frames_before_the_login_are_copied_once_whatever_their_number() -> None:
+    connection = ServerConnection(ProtocolOptions())
+    connection.receive_data(PROTOCOL_HEADER)
+    Copied.count = 0
+    octets = Copied(HEARTBEAT * 1000 + HEARTBEAT[:3])
+    assert connection.receive_data(octets) == []
+    assert len(octets) <= Copied.count < 3 * len(octets)
+    (login,) = connection.receive_data(HEARTBEAT[3:] + start_ok())
+    assert isinstance(login, LoginAttempt)
