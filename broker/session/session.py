@@ -535,6 +535,8 @@ class Session:
         waiting, self._unread = self._unread, []
         if not (self.is_ended or self._has_failed):
             self._take(waiting)
+        if self.connection.out:
+            self.scheduler.output_dirty(self)  # the connection itself answers some of it
         if self.wire is not None:
             self.wire.resume_reading("alarm")
 

@@ -511,6 +511,20 @@ def test_under_an_alarm_the_first_publish_waits_and_all_that_was_read_with_it():
     assert [method.body for _, method in consumer.read()] == [b"1", b"2"]
 
 
+@pytest.mark.parametrize("capable", [True, False])
+def test_a_channel_that_was_asked_for_behind_an_alarm_is_opened_when_it_ends(capable):
+    """The connection answers it by itself, and nothing else that waited has to have an answer."""
+    bench = BrokerBench()
+    client = bench.connect(1, **({"connection.blocked": True} if capable else {}))
+    declare(client)
+    bench.alarms.update("memory", True)
+    client.send(publish_bytes(1, "", "q", b"1"), method_bytes(2, spec.Channel.Open()))
+    assert names(client.read()) == ["Blocked"] * capable
+    bench.alarms.update("memory", False)
+    bench.run()
+    assert names(client.read()) == ["Unblocked"] * capable + ["OpenOk"]
+
+
 def test_what_waited_behind_an_alarm_is_forgotten_with_its_connection():
     bench = BrokerBench()
     client = bench.connect(1)
