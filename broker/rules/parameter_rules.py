@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.broker.rules.policy import Policy
+from burrowmq.broker.words.resource import has_octets
 from burrowmq.broker.words.terms import pair, proplist, term
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _one_of(*known: object) -> Check:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and has_octets(value)
 
 
 def _is_age(value: object) -> bool:

@@ -226,3 +226,12 @@ def _told_typed(arguments: FieldTable, key: str) -> str:
     value = arguments[key]
     told = "'undefined'" if value is None else _told(value)
     return f"the value {told} of type '{type_name(value)}'"
+
+
+def has_octets(text: str) -> bool:
+    """Whether AMQP can carry a text: half a surrogate pair, which JSON can spell, stands for no octets."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -146,6 +146,7 @@ class Call:
         try:
             value = json_document.parse(raw)
             check_numbers(value)
+            check_texts(value)
         except ValueError as error:
             raise bad_request("not_json") from error
         if value is None:
@@ -299,6 +300,14 @@ def _json_response(body: bytes, status: int) -> web.Response:
 def check_numbers(value: Any) -> None:
     """Refuse what is no number in JSON but in Python's reader of it. Raises: ValueError."""
     json.dumps(value, allow_nan=False)
+
+
+def check_texts(value: Any) -> None:
+    """Refuse halves of surrogate pairs, which JSON can spell and no octets stand for. Raises: ValueError.
+
+    Those that Python has for octets which are no UTF-8 are fine.
+    """
+    json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
 def text_of(body: dict[str, Any], name: str, default: str = "") -> str:

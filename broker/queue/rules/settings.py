@@ -16,7 +16,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
-from burrowmq.broker.words.resource import check_same_argument, describe, exchange_argument
+from burrowmq.broker.words.resource import (
+    check_same_argument,
+    describe,
+    exchange_argument,
+    has_octets,
+)
 from burrowmq.protocol import table
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.records import dataclass
@@ -365,4 +370,5 @@ def _lower(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -
 def _text(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -> str | None:
     """The argument, else the policy's word."""
     value = arguments.get("x-" + key, policy.get(key))
-    return value if isinstance(value, str) else None
+    # Such a policy may have been stored before it was refused.
+    return value if isinstance(value, str) and has_octets(value) else None

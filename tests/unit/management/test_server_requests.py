@@ -38,6 +38,39 @@ def test_a_body_that_is_not_packed_as_it_says_is_the_clients_fault(
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/api/users/u", {"password": "\ud800", "tags": ""}),
+        (
+            "POST",
+            "/api/exchanges/%2F/amq.default/publish",
+            {
+                "routing_key": "q",
+                "properties": {},
+                "payload": "\ud800",
+                "payload_encoding": "string",
+            },
+        ),
+        (
+            "POST",
+            "/api/exchanges/%2F/amq.default/publish",
+            {
+                "routing_key": "\ud800",
+                "properties": {},
+                "payload": "",
+                "payload_encoding": "string",
+            },
+        ),
+    ],
+)
+def test_half_a_surrogate_pair_is_the_clients_fault(
+    served: Served, method: str, path: str, body: dict[str, str]
+) -> None:
+    answer = served.api(method, path, body)
+    assert (answer.status, answer.body["reason"]) == (400, "not_json")
+
+
 def test_who_leaves_while_sending_is_no_error_of_the_server(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -224,3 +224,17 @@ def test_a_default_queue_type_that_is_not_there_is_refused(
 ) -> None:
     with pytest.raises(RefusedValue, match=f"Unsupported default queue type '{value}'"):
         default_queue_type(value, has_cluster=has_cluster)
+
+
+@pytest.mark.parametrize(
+    ("key", "what"),
+    [
+        ("alternate-exchange", "alternate exchange name"),
+        ("dead-letter-exchange", "dead letter exchange name"),
+        ("dead-letter-routing-key", "dead letter routing key"),
+    ],
+)
+def test_half_a_surrogate_pair_is_no_name(key: str, what: str) -> None:
+    """JSON can spell it, and no octets of AMQP stand for it."""
+    assert about({key: "a\ud800"}).endswith(f"is not a valid {what}\n")
+    assert make_policy("p", {"pattern": "x", "definition": {key: "a\udcff"}}), "an octet: no UTF-8"

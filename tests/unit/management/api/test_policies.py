@@ -132,3 +132,10 @@ def test_a_limit_that_no_record_has_room_for_costs_no_store(
     }  # fmt: skip
     assert served.api("POST", "/api/exchanges/%2F/amq.default/publish", body).status == 200
     assert served.get("/api/queues/%2F/large")["messages"] == 1
+
+
+@pytest.mark.parametrize("key", ["dead-letter-exchange", "dead-letter-routing-key"])
+def test_a_text_that_cannot_be_sent_is_no_policy(served: Served, key: str) -> None:
+    definition = {"dead-letter-exchange": "amq.fanout", key: "\ud800"}
+    assert served.api("PUT", PATH, {"pattern": "x", "definition": definition}).status == 400
+    assert served.api("GET", PATH).status == 404, "refused, and not in force either"

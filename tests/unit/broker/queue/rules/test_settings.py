@@ -203,6 +203,13 @@ def test_a_number_of_a_policy_leaves_room_for_a_deadline_of_64_bits(value: int) 
         assert 0 < (stream.max_age_ms or 0) * 1_000_000 < 1 << 63
 
 
+def test_a_stored_policy_whose_texts_no_octets_stand_for_leaves_its_queues_usable() -> None:
+    policy: Any = {"dead-letter-exchange": "a\ud800", "dead-letter-routing-key": "\udfff"}
+    assert compute({}, policy) == Settings()
+    policy = {"dead-letter-exchange": "a", "dead-letter-routing-key": "\udcff"}
+    assert compute({}, policy).dead_letter_routing_key == b"\xff"
+
+
 def test_for_the_rest_the_argument_wins() -> None:
     arguments: Any = {
         "x-overflow": "drop-head",
