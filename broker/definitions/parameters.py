@@ -83,6 +83,16 @@ def set_policy(vhost: Vhost, policy: Policy, *, is_operator: bool = False) -> bo
     before = known.get(policy.name)
     if before != policy:
         known[policy.name] = policy
+        try:
+            vhost.policies_changed()
+        except Exception:
+            # A bug; but what was refused is not in the next start's way, and not shown as if it were in force.
+            if before is None:
+                del known[policy.name]
+            else:
+                known[policy.name] = before
+            vhost.policies.changed()
+            raise
         row = {
             "vhost": vhost.name,
             "name": policy.name,
@@ -94,7 +104,6 @@ def set_policy(vhost: Vhost, policy: Policy, *, is_operator: bool = False) -> bo
         }
         key = _policy_key(vhost, policy.name, is_operator=is_operator)
         vhost.rows.put("policy", key, cast("Row", row))
-        vhost.policies_changed()
         mirrored.tell(vhost, policy, is_operator=is_operator)
     return before is None
 

@@ -40,6 +40,26 @@ def test_a_policy_is_a_row_and_in_force() -> None:
     assert rows.of("policy") == []
 
 
+def test_a_policy_that_cannot_be_put_in_force_is_not_half_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = BrokerBench()
+    vhost, rows = bench.vhost, bench.engine.definitions
+    parameters.set_policy(vhost, policy(max_length=5))
+    before = rows.of("policy")
+
+    def fail() -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(vhost, "policies_changed", fail)
+    for name in ("p", "q"):
+        with pytest.raises(LookupError):
+            parameters.set_policy(vhost, policy(name, max_length=4))
+    assert vhost.policies.policies == {"p": policy(max_length=5)}
+    assert rows.of("policy") == before
+    assert vhost.settings.of("q", {}).max_length == 5
+
+
 def test_both_kinds_may_have_the_same_name() -> None:
     bench = BrokerBench()
     vhost = bench.vhost
