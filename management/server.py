@@ -1,9 +1,9 @@
 """The management server: aiohttp on TCP, on the control socket and for Prometheus.
 
-State: the runners of the three listeners, the rate samples and the sampler's task (`Management`). Started and stopped
-by `broker.__main__` around the node, on the sockets that `management.bound_sockets` bound. On the control socket a
-caller is trusted by its peer credentials; on TCP it needs a user's password; Prometheus asks nothing. Bodies are
-limited; an error of ours is a 500 without details.
+State: the runners of the three listeners, their servers, the rate samples and the sampler's task (`Management`).
+Started and stopped by `broker.__main__` around the node, on the sockets that `management.bound_sockets` bound. On the
+control socket a caller is trusted by its peer credentials; on TCP it needs a user's password; Prometheus asks nothing.
+Bodies are limited, and so is how long who asks for nothing is waited for; an error of ours is a 500 without details.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.sockets.listener import address_of
-from burrowmq.management import commands, sampling, settings
+from burrowmq.management import commands, deadlines, sampling, settings
 from burrowmq.management.aio import SERVER_LOGGER, web
 from burrowmq.management.answers import access
 from burrowmq.management.answers.encoding import encoded
@@ -53,6 +53,7 @@ from burrowmq.management.routes import ROUTES
 from burrowmq.management.ui import files
 
 LOGGER = logging.getLogger("management")
+BACKLOG = 128
 REALM = 'Basic realm="RabbitMQ Management"'
 BODY_TOO_LARGE = "Exceeded HTTP request body size limit"
 PUBLIC_PATHS = frozenset({"/api/auth", "/api/login"})
@@ -273,6 +274,7 @@ class Management:
         )
         self._callers = Callers(host)
         self._runners: list[web.AppRunner] = []
+        self._servers: list[asyncio.Server] = []
         self._sampler: asyncio.Task[None] | None = None
         # Weakly: a stopped application must not stay in memory until somebody looks again.
         self._sampled: Callable[[], RunningNode | None] = _nobody
@@ -283,9 +285,8 @@ class Management:
         """Serve on the bound sockets, which are ours from now on."""
         if bound.control is not None:
             self._socket_identity = _identity(self._socket_path)
-            await self._serve(
-                create_app(self._host, trusted=True, rates=self.rates), [bound.control]
-            )
+            runner = await self._runner(create_app(self._host, trusted=True, rates=self.rates))
+            await web.SockSite(runner, bound.control).start()
         config = self._config
         for part, sockets, secure in (
             (MANAGEMENT, bound.api, None),
@@ -311,12 +312,26 @@ class Management:
     ) -> None:
         """Serve on sockets, with TLS when a part of the configuration says how."""
         context = None if secure is None else self._host.tls_context(secure.tls)
-        runner = await self._runner(app)
+        limits = deadlines.Deadlines(app)
+        runner = await self._runner(app, keepalive_timeout=deadlines.IDLE_S)
+        assert runner.server is not None, "it is set up"
+        loop = asyncio.get_running_loop()
+        timeout_s = None if context is None else deadlines.HEADER_S
         for sock in sockets:
-            await web.SockSite(runner, sock, ssl_context=context).start()
+            # What `web.SockSite` does, which has no say in what becomes of a socket that is silent.
+            server = await loop.create_server(
+                limits.accepting(runner.server),
+                sock=sock,
+                ssl=context,
+                backlog=BACKLOG,
+                ssl_handshake_timeout=timeout_s,
+            )
+            self._servers.append(server)
 
-    async def _runner(self, app: web.Application) -> web.AppRunner:
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, logger=SERVER_LOGGER)
+    async def _runner(self, app: web.Application, **options: Any) -> web.AppRunner:
+        runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=1.0, logger=SERVER_LOGGER, **options
+        )
         await runner.setup()
         self._runners.append(runner)
         return runner
@@ -328,6 +343,9 @@ class Management:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sampler
             self._sampler = None
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
         for runner in reversed(self._runners):
             await runner.cleanup()
         self._runners.clear()

@@ -71,6 +71,13 @@ def test_half_a_surrogate_pair_is_the_clients_fault(
     assert (answer.status, answer.body["reason"]) == (400, "not_json")
 
 
+@pytest.mark.parametrize("longer", ["line", "header"])
+def test_what_is_too_long_is_a_bad_request(served: Served, longer: str) -> None:
+    """RabbitMQ: 414 and 431."""
+    path, header = ("/" + "x" * 20_000, "x") if longer == "line" else ("/", "x" * 20_000)
+    assert served.api("GET", path, None, Long=header).status == 400
+
+
 def test_who_leaves_while_sending_is_no_error_of_the_server(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:

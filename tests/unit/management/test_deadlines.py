@@ -1,0 +1,80 @@
+"""burrowmq.management.deadlines: connections that ask for nothing, or do not go on: each is a descriptor of the node."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burrowmq.management import deadlines
+from tests.support.served import Served, serving
+
+WAIT_S = 20.0
+HEAD = b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: x\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+
+
+@pytest.fixture
+def hasty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """A server whose clients have next to no time."""
+    monkeypatch.setattr(deadlines, "HEADER_S", 0.1)
+    monkeypatch.setattr(deadlines, "IDLE_S", 0.3)
+    with serving(tmp_path / "data") as served:
+        yield served
+
+
+def is_let_go(port: int, begun: bytes) -> bool:
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(WAIT_S)
+        client.sendall(begun)
+        while client.recv(10_000):
+            pass
+        return True
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /api/overview HTTP/1.1\r\nHost: x\r\n"])
+def test_who_asks_for_nothing_is_let_go(hasty: Served, begun: bytes) -> None:
+    assert is_let_go(hasty.port, begun)
+    assert is_let_go(hasty.metrics_port, begun)
+
+
+def test_who_has_asked_is_let_go_after_a_while(hasty: Served) -> None:
+    assert is_let_go(hasty.port, b"GET /api/whoami HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert is_let_go(hasty.metrics_port, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 50", b"Transfer-Encoding: chunked"])
+def test_a_body_that_does_not_go_on_is_not_waited_for(hasty: Served, length: bytes) -> None:
+    assert is_let_go(hasty.port, HEAD + length + b"\r\n\r\n2\r\n{}\r\n")
+    assert set(hasty.node.vhosts["/"].queues) == set()
+
+
+def test_a_body_that_goes_on_is_waited_for(hasty: Served) -> None:
+    with socket.create_connection(("127.0.0.1", hasty.port)) as client:
+        client.settimeout(0.1)
+        client.sendall(HEAD + b"Content-Length: 10\r\n\r\n")
+        for _ in range(8):
+            client.sendall(b" ")
+            with pytest.raises(TimeoutError):
+                client.recv(1)
+        client.settimeout(WAIT_S)
+        client.sendall(b"{}")
+        assert client.recv(1000).startswith(b"HTTP/1.1 201 ")
+
+
+def test_a_connection_that_is_used_stays(hasty: Served) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", hasty.port, timeout=WAIT_S)
+    connection.connect()
+    first = connection.sock
+    assert first is not None
+    for _ in range(6):
+        connection.request("GET", "/api/auth")
+        assert connection.getresponse().read()
+        assert connection.sock is first
+        first.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            first.recv(1, socket.MSG_PEEK)
+        first.settimeout(WAIT_S)
+    connection.close()
