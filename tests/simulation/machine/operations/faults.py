@@ -149,7 +149,7 @@ def cramp(run: Run) -> None:
         client.consume(rng.choice(list(run.model.current.values())), 20)
         run.move(40)
     run.quiet(1.0)
-    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    run.calls_fail()
     number = rng.choice((errno.ENOSPC, errno.ENOSPC, errno.EMFILE))
     part = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
     for operation in rng.choice((("pwrite",), ("pwrite", "create"), ("create", "unlink"))):
@@ -178,7 +178,7 @@ def convert(run: Run) -> None:
     if not run.plan.has_faults or home is None or node is None:
         run.do("policy")
         return
-    run.is_faulty = run.was_faulty = run.machine.has_failed = True
+    run.calls_fail()
     part = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
     number = rng.choice((errno.EIO, errno.EIO, errno.EIO, errno.ENOSPC))
     for operation in rng.choice(CONVERTING):
