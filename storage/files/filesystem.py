@@ -212,7 +212,7 @@ class FileSystem(Protocol):
         """Create a directory and its parents; nothing happens when it exists."""
 
     def rmtree(self, path: str) -> None:
-        """Remove a directory with all that is in it; nothing happens when it is not there."""
+        """Remove a directory with all in it, if it is there. Raises OSError, also when that cannot be told."""
 
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory is there. Raises OSError when that cannot be told."""
@@ -574,7 +574,7 @@ class OsFileSystem:
     def rmtree(self, path: str) -> None:
         """Remove a directory and what is in it."""
         with Naming("rmtree", path):
-            if os.path.isdir(path):
+            if self.exists(path) and stat.S_ISDIR(os.stat(path).st_mode):
                 remove_tree(path)
 
     def exists(self, path: str) -> bool:

@@ -40,7 +40,7 @@ class SimOs:
         disk = self._disk()
         opened: SimFile | str = path
         if path == os.devnull or flags & os.O_DIRECTORY:
-            if path != os.devnull and not self.isdir(path):
+            if path != os.devnull and f"/{path.strip('/')}" not in disk._names:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         else:
             opened = disk.create(path) if flags & os.O_CREAT else disk.open(path)
@@ -100,8 +100,13 @@ class SimOs:
         return Stat(lambda: disk.file_size(path))
 
     def isdir(self, path: str) -> bool:
-        """Whether it is a directory."""
-        return f"/{path.strip('/')}" in self._disk()._names
+        """Whether it is a directory; not, as with the real one, where that cannot be told."""
+        disk = self._disk()
+        try:
+            disk.exists(path)
+        except OSError:
+            return False
+        return f"/{path.strip('/')}" in disk._names
 
     def makedirs(self, path: str, mode: int = 0, exist_ok: bool = True) -> None:
         """Make a directory and its parents."""
