@@ -30,7 +30,10 @@ class LogView(LogFileSystem):
             for source, target in found.own_renames
             if base.exists(f"{root}{source}")
         }
-        self._removed = tuple(f"{root}{path}/" for path in found.removed)
+        # What is in the log after its removal was made again.
+        self._removed = tuple(
+            f"{root}{path}/" for path in found.removed if path not in found.directories
+        )
 
     def files(self) -> list[str]:
         """Give the paths of the files that are in the log alone."""

@@ -68,3 +68,16 @@ def test_what_was_removed_is_gone() -> None:
     assert view.listdir(QUEUES) == []
     assert not view.exists(QUEUE)
     assert view.exists(QUEUES)
+
+
+def test_what_was_removed_and_made_again_is_there() -> None:
+    filesystem, base = mounted()
+    synced(filesystem, made(filesystem, f"{QUEUE}/0.qi"))
+    filesystem.rmtree(QUEUE)
+    synced(filesystem, made(filesystem, f"{QUEUE}/0.qi", b"again"))
+    view = LogView(base.cut(random.Random(0)), "/data", IDENTITY)
+    assert view.listdir(QUEUES) == ["q"]
+    assert view.listdir(QUEUE) == ["0.qi"]
+    assert view.read_file(f"{QUEUE}/0.qi") == b"again"
+    assert view.exists(QUEUE)
+    assert view.exists(f"{QUEUE}/0.qi")
