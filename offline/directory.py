@@ -98,7 +98,9 @@ class StoreDirectory:
         """Give the path of every file below `vhosts`, those included that are in the commit log alone."""
         found = [] if self.log is None else self.log.files()
         for folder, _, names in os.walk(f"{self.path}/vhosts"):
-            found += [f"{folder}/{name}" for name in names]
+            # What the disk has of a queue that is in the log alone is not its files any more.
+            if self.log is None or not self.log.is_small(folder):
+                found += [f"{folder}/{name}" for name in names]
         return sorted(found)
 
     def close(self) -> None:

@@ -35,6 +35,10 @@ class LogView(LogFileSystem):
             f"{root}{path}/" for path in found.removed if path not in found.directories
         )
 
+    def is_small(self, directory: str) -> bool:
+        """Tell whether a directory's files are in the log alone, whatever the disk has there."""
+        return directory in self._small
+
     def files(self) -> list[str]:
         """Give the paths of the files that are in the log alone."""
         return [
