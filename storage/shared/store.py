@@ -72,7 +72,7 @@ class MessageStore:
         options: MessageStoreOptions,
         index: StoreIndex | None = None,
     ) -> None:
-        if not 0 < options.segment_size_limit <= MAX_FILE_SIZE // 2:
+        if not 0 < options.segment_size_limit <= (MAX_FILE_SIZE + 1) // 2:
             raise ValueError(f"segment_size_limit {options.segment_size_limit} is out of range")
         self.options = options
         self._filesystem = filesystem

@@ -452,3 +452,13 @@ def test_on_the_real_file_system(tmp_path: Path) -> None:
     again = MessageStore(OsFileSystem(), real)
     assert again.open_clean(store.snapshot_terms())
     assert again.read(handles[::3]) == records_of(messages[::3])
+
+
+def test_the_largest_file_size_that_the_configuration_takes() -> None:
+    """`msg_store_file_size_limit = 2GiB`."""
+    store = opened(SimFileSystem(), 2**31)
+    store.append(some(3))
+    store.sync()
+    assert store.options.segment_size_limit == 2**31
+    with pytest.raises(ValueError, match="out of range"):
+        opened(SimFileSystem(), 2**31 + 1)
