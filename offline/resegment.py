@@ -20,6 +20,7 @@ from burrowmq.offline.directory import CannotUse, StoreDirectory
 from burrowmq.offline.progress import Progress, size_text
 from burrowmq.offline.report import shown
 from burrowmq.offline.streams import Streams
+from burrowmq.storage.directory import quarantine
 from burrowmq.storage.directory.definition_store import (
     DefinitionChange,
     DefinitionStore,
@@ -118,14 +119,28 @@ def resegment(directory: StoreDirectory, wanted: dict[str, int], streams: Stream
         new.start_inline()
         with Progress(streams.errors, "rewriting", size) as progress:
             copy = _Copy(old, new, progress)
+            notes.unkept_count = 0
             for names, found in sorted(report.queues.items()):
                 copy.queue(names, found.version)
         new.close()
+        _set_aside(old, notes)
     finally:
         # As it was: clean, so that the next start need not look at every file.
         old.close()
     commit_swap(filesystem, path)
     return Rewritten(copy.count, size, notes.has_lost)
+
+
+def _set_aside(old: Engine, notes: _Notes) -> None:
+    """Have what was left behind kept in quarantine, some messages at a time, before the old store goes."""
+    while notes.unkept_count:
+        before = notes.unkept_count
+        old.idle()
+        if notes.unkept_count >= before:
+            raise CannotUse(
+                f"{before} damaged messages cannot be kept in quarantine, which has room for {quarantine.LIMIT}: "
+                "nothing was rewritten"
+            )
 
 
 def _engine(
@@ -295,6 +310,7 @@ class _Notes:
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
         self.has_lost = False
+        self.unkept_count = 0
 
     def segment_rolled(self, store: str, segment: int) -> None:
         """Nothing to say."""
@@ -313,6 +329,7 @@ class _Notes:
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
         """A message is left behind."""
         self.has_lost = True
+        self.unkept_count += 1
         self._streams.errors.write(f"lost: {shown(place)}: {seq_or_handle}: {reason}\n")
 
     def file_damaged(self, path: str, what: str) -> None:
@@ -322,7 +339,8 @@ class _Notes:
         """Only a node does that."""
 
     def message_set_aside(self, vhost: str, queue: str, seq: int, name: str, reason: str) -> None:
-        """It was told as left behind."""
+        """It was told as left behind, and is kept."""
+        self.unkept_count -= 1
 
     def index_unreadable(self, place: str, reason: str) -> None:
         """Nothing is acknowledged here."""

@@ -16,6 +16,7 @@ import pytest
 from burrowmq.offline.__main__ import main
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.resegment import resegment
+from burrowmq.storage.directory import quarantine
 from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY, read_recorded
 from burrowmq.storage.errors import LimitChanged, StorageError
 from tests.simulation.store_world import make_message
@@ -103,3 +104,39 @@ def test_a_vhost_that_no_file_names_is_not_left_behind(
     for path, data in said.items():
         path.write_bytes(data)
     assert offline_store.bodies_of(tmp_path) == bodies
+
+
+def damage_small(path: Path, count: int) -> None:
+    """The last messages of the queue `small`."""
+    (store,) = [
+        each
+        for each in path.glob("vhosts/*/queues/*/0.qs")
+        if b"small" in each.with_name(".queue_name").read_bytes()
+    ]
+    data = bytearray(store.read_bytes())
+    size = (len(data) - 64) // 256
+    for at in range(count):
+        data[len(data) - 10 - at * size] ^= 1
+    store.write_bytes(data)
+
+
+@pytest.mark.parametrize("count", [5, 20])
+def test_each_damaged_message_is_in_quarantine_before_the_old_store_goes(
+    tmp_path: Path, count: int
+) -> None:
+    offline_store.make_store(tmp_path)
+    damage_small(tmp_path, count)
+    assert main(["--data-dir", str(tmp_path), "resegment", "--entries", "512"]) == 1
+    assert len(list(tmp_path.glob("quarantine/*.msg"))) == count
+
+
+def test_damaged_messages_that_the_quarantine_has_no_room_for_keep_the_old_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offline_store.make_store(tmp_path)
+    damage_small(tmp_path, 20)
+    monkeypatch.setattr(quarantine, "LIMIT", 12)
+    assert main(["--data-dir", str(tmp_path), "resegment", "--entries", "512"]) == 69
+    assert "8 damaged messages cannot be kept in quarantine" in capsys.readouterr().err
+    assert len(list(tmp_path.glob("quarantine/*.msg"))) == 12
+    assert len(offline_store.bodies_of(tmp_path)["also"]) == 400
