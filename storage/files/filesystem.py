@@ -59,16 +59,18 @@ _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # whose filter of system calls knows none.
 _DSYNC: int = getattr(os, "RWF_DSYNC", 0)
 _NO_DSYNC = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EPERM})
-
-
 _FULL_FSYNC: int = getattr(fcntl, "F_FULLFSYNC", 0)
+# Errors of a drive that has no such call; after any other one an `fsync` could say that all is well.
+_NO_FULL_FSYNC = _NO_DSYNC - {errno.EPERM} | {errno.ENOTSUP, errno.ENOTTY}
 
 
 def _full_fsync(fd: int) -> None:
-    """Make a file durable where `fsync` leaves that to the drive's cache (macOS), or sync it where this is refused."""
+    """Make a file durable where `fsync` leaves that to the drive's cache (macOS), or sync it without such a call."""
     try:
         fcntl.fcntl(fd, _FULL_FSYNC)
-    except OSError:
+    except OSError as error:
+        if error.errno not in _NO_FULL_FSYNC:
+            raise
         os.fsync(fd)
 
 

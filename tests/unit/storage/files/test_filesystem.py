@@ -339,3 +339,15 @@ def test_a_drives_cache_is_synced_too_or_else_the_file(
     with open(tmp_path / "f", "wb") as file:
         filesystem_module._full_fsync(file.fileno())
         assert synced == ([file.fileno()] if operation == 51 else [])
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_full_sync_that_failed_is_not_taken_for_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    with open(tmp_path / "f", "wb") as file, pytest.raises(OSError, match=os.strerror(number)):
+        filesystem_module._full_fsync(file.fileno())
