@@ -119,10 +119,10 @@ def read_manifest(filesystem: FileSystem, backup: str) -> Manifest:
             str(text.get("node", "")),
             files,
         )
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise NotABackup(f"{path} cannot be read: {error!r}") from error
     for file in files:
-        if file.path.startswith("/") or ".." in file.path.split("/"):
+        if file.path.startswith("/") or "\0" in file.path or ".." in file.path.split("/"):
             raise NotABackup(f"{path} names {file.path!r}, which is not a file of a backup")
     return manifest
 

@@ -186,3 +186,21 @@ def test_a_bad_byte_that_no_manifest_tells_is_found_by_the_check(
 def test_what_is_no_backup_is_status_69(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "other", str(tmp_path)) == 69
     assert "there is no BACKUP.json" in capsys.readouterr().err
+
+
+def manifest_of(**changed: object) -> str:
+    whole = {"format": 1, "queues": 0, "messages": 0, "bytes": 0, "files": []}
+    return json.dumps(whole | changed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, manifest_of(messages=float("inf")), manifest_of(files=[["a\0b", 1, None]])],
+    ids=["nested", "infinity", "nul"],
+)
+def test_a_damaged_manifest_is_status_69(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / MANIFEST).write_text(text)
+    assert run(tmp_path / "other", str(tmp_path)) == 69
+    assert MANIFEST in capsys.readouterr().err
