@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
-from burrowmq.storage.files.cache import as_storage_errors, new_file_error, write_error
+from burrowmq.storage.files.cache import FileCache, as_storage_errors, new_file_error, write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.names import NAME_FILE, pack_names
 from burrowmq.storage.queue.convert import Placed, Prepared, abandon, prepare, put_each_in_place
@@ -209,7 +209,7 @@ class Conversion:
         data = pack_names(queue.names, queue.version)
         cache = queue.place.cache
         try:
-            if not queue.is_made or cache.get(path).pread(len(data), 0) == data:
+            if not queue.is_made or _says(cache, path, data):
                 self._queues.pop(queue, None)
                 return
             file = cache.create(aside, is_synced=False)
@@ -225,6 +225,14 @@ class Conversion:
         cache.forget(path)
         if queue.durable:
             cache.dir_changed(queue.directory)
+
+
+def _says(cache: FileCache, path: str, data: bytes) -> bool:
+    """Tell whether a name file says this; one that is missing is written anew, like one that says anything else."""
+    try:
+        return cache.get(path).pread(len(data), 0) == data
+    except FileNotFoundError:
+        return False
 
 
 def _sync(file: File) -> None:
