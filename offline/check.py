@@ -84,7 +84,7 @@ class Check:
             yield report
         if not filesystem.exists(root):
             return
-        for entry in _not_deleted(filesystem.listdir(root)):
+        for entry in self._directories(root):
             for report in self._vhost(f"{root}/{entry}"):
                 self.totals.add(report)
                 yield report
@@ -112,8 +112,16 @@ class Check:
 
     def _queues(self, path: str) -> list[str]:
         """Give the directories of a vhost's queues."""
-        root, filesystem = f"{path}/queues", self.directory.seen
-        return list(_not_deleted(filesystem.listdir(root) if filesystem.exists(root) else ()))
+        root = f"{path}/queues"
+        return list(self._directories(root)) if self.directory.seen.exists(root) else []
+
+    def _directories(self, root: str) -> Iterator[str]:
+        """Give the directories that a start looks into: a file between them is somebody else's."""
+        filesystem = self.directory.seen
+        for entry in _not_deleted(filesystem.listdir(root)):
+            with suppress(NotADirectoryError):
+                filesystem.listdir(f"{root}/{entry}")
+                yield entry
 
     def _name(self, path: str, queues: Sequence[str]) -> FileReport:
         """Look at the file that names a vhost."""

@@ -319,7 +319,17 @@ def _holds_anything(filesystem: FileSystem, directory: str) -> bool:
     if filesystem.exists(store) and any(map(parse_file_name, filesystem.listdir(store))):
         return True
     entries = filesystem.listdir(queues) if filesystem.exists(queues) else []
-    return any(set(filesystem.listdir(f"{queues}/{entry}")) - {NAME_FILE} for entry in entries)
+    return any(
+        set(_names_in(filesystem, f"{queues}/{entry}") or ()) - {NAME_FILE} for entry in entries
+    )
+
+
+def _names_in(filesystem: FileSystem, directory: str) -> list[str] | None:
+    """Give what is in a queue's directory; None for what is a file, somebody else's, which is left alone."""
+    try:
+        return filesystem.listdir(directory)
+    except NotADirectoryError:
+        return None
 
 
 def _queue_names(context: StoreContext, directory: str) -> QueueNames | None:
@@ -375,7 +385,9 @@ def _rebuild_queue(
 ) -> QueueRecovery | None:
     """Walk over one queue's index. A directory that holds neither a name nor an index is removed: None."""
     names = _queue_names(context, directory)
-    files = context.filesystem.listdir(directory)
+    files = _names_in(context.filesystem, directory)
+    if files is None:
+        return None
     if names is None and not any(name.endswith((".qi", ".qs", ".idx", ".jif")) for name in files):
         context.filesystem.rmtree(directory)
         return None
