@@ -8,8 +8,9 @@ as `#.#.#.#...` harmless (the naive search is exponential in them).
 
 Such a set of nodes is a `State`, and states are remembered: where a word leads is found out once, and then a key costs
 a dictionary's answer for each of its words. All words that no pattern has at this place lead to one state, so that new
-words make no new states. A change of the bindings forgets them all. So does a number that only patterns made for it
-reach: `KEPT_MIN`, and `KEPT_EACH` for each binding.
+words make no new states. A change of the bindings forgets them all. So does a weight that only patterns made for it
+reach: `KEPT_MIN`, and `KEPT_EACH` for each binding and each node of the trie, so that no state alone is too heavy. A
+key at this limit costs what it would if nothing was remembered: its words x the nodes that can still match.
 
 Source: AMQP 0-9-1 topic exchange; cases checked against RabbitMQ's rabbit_exchange_type_topic.
 """
@@ -30,7 +31,7 @@ STAR = b"*"
 HASH = b"#"
 KEPT_MIN = 100_000
 KEPT_EACH = 4
-"""States, nodes in them and ways between them that are remembered, together."""
+"""States, nodes and destinations in them, and ways between them that are remembered, together."""
 
 
 def split_words(key: bytes) -> list[bytes]:
@@ -127,6 +128,7 @@ class TopicExchange(Exchange):
         self._start: State | None = None
         self._states: dict[tuple[Node, ...], State] = {}
         self._kept_count = 0
+        self._node_count = 1
 
     def match(self, routing_key: bytes, look: Look | None) -> Iterable[Destination]:
         """The destinations of every pattern that the key matches, each once; O(words) but for states that are new."""
@@ -159,10 +161,10 @@ class TopicExchange(Exchange):
     def _state(self, nodes: tuple[Node, ...]) -> State:
         found = self._states.get(nodes)
         if found is None:
-            if self._kept_count > KEPT_MIN + KEPT_EACH * len(self.bindings):
+            if self._kept_count > KEPT_MIN + KEPT_EACH * (len(self.bindings) + self._node_count):
                 self._forget()
             found = self._states[nodes] = State(nodes)
-            self._kept_count += 1 + len(nodes)
+            self._kept_count += 1 + len(nodes) + len(found.destinations)
         return found
 
     def _forget(self) -> None:
@@ -179,6 +181,7 @@ class TopicExchange(Exchange):
             child = node.children.get(word)
             if child is None:
                 child = node.children[word] = Node(after_hash=word == HASH)
+                self._node_count += 1
             node = child
         if node.bindings is None:
             node.bindings = {}
@@ -202,6 +205,7 @@ class TopicExchange(Exchange):
             children = path[-1].children
             assert children is not None, "a parent has children"
             del children[words.pop()]
+            self._node_count -= 1
 
 
 def _enter(node: Node, live: dict[Node, None]) -> None:

@@ -126,6 +126,47 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert len(exchange._states) <= 22
 
 
+def everybody_and_one_each(count: int) -> TopicExchange:
+    """So many queues that get everything, and one more for each of as many last words."""
+    bench, exchange = BrokerBench(), TopicExchange("x")
+    for number in range(count):
+        exchange.bind(Binding(exchange, bench.queue(f"all{number}"), "queue", b"#", {}))
+        one = bench.queue(f"one{number}")
+        exchange.bind(Binding(exchange, one, "queue", b"#.w%d" % number, {}))
+    return exchange
+
+
+def test_the_destinations_in_what_is_remembered_are_bounded_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topic, "KEPT_MIN", 100)
+    count = 100
+    exchange = everybody_and_one_each(count)
+    for number in range(count):
+        found = exchange.match(b"w%d" % number, None)
+        assert len(list(found)) == count + 1
+    kept = sum(len(state.destinations) for state in exchange._states.values())
+    assert kept < 10 * len(exchange.bindings)
+
+
+def test_a_state_is_never_heavier_than_all_that_may_be_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topic, "KEPT_MIN", 0)
+    exchange = TopicExchange("x")
+    bench = BrokerBench()
+    # All the nodes of one pattern can match at once.
+    binding = Binding(exchange, bench.queue("q"), "queue", b".".join([b"*", b"#"] * 60), {})
+    exchange.bind(binding)
+    exchange.match(b"a.b", None)
+    kept = exchange._start
+    assert kept is not None
+    exchange.match(b"a.b", None)
+    assert exchange._start is kept
+    exchange.unbind(binding)
+    assert exchange._node_count == 1
+
+
 def test_a_binding_counts_from_the_next_key() -> None:
     exchange = bound(b"a.*")
     assert matched(exchange, b"a.b") == ["a.*"]
