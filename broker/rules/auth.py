@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
 from burrowmq.broker.rules.password_rules import ANY_PASSWORD, PasswordRules
 from burrowmq.broker.rules.passwords import SALT_SIZE, SHA256, fits, hash_password
-from burrowmq.broker.rules.pattern import Pattern, compile_pattern
+from burrowmq.broker.rules.pattern import BadPattern, Pattern, compile_pattern
 from burrowmq.broker.words.resource import ResourceKind, describe, row_key
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.records import dataclass
@@ -234,10 +234,15 @@ class Auth:
         pattern = pattern.replace("{username}", re.escape(user.name))
         pattern = pattern.replace("{vhost}", re.escape(vhost))
         question = (user.name, vhost, access, exchange, routing_key)
-        if not self._answer(question, pattern, routing_key):
+        reason = ""
+        try:
+            is_covered = self._answer(question, pattern, routing_key)
+        except BadPattern as error:  # with the names in it: without them it was looked at when it was set
+            is_covered, reason = False, f": {error}"
+        if not is_covered:
             raise AccessRefused(
                 f"{access} access to topic '{routing_key}' in"
-                f" {describe('exchange', exchange, vhost)} refused for user '{user.name}'"
+                f" {describe('exchange', exchange, vhost)} refused for user '{user.name}'{reason}"
             )
 
     def _answer(self, question: tuple[str, ...], pattern: str, text: str) -> bool:

@@ -125,6 +125,21 @@ def test_topic_permissions() -> None:
     auth.check_topic(user, "/", "write", "amq.topic", "eve.x")
 
 
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [("u" * 900, r"^{username}\.(a+)+$"), ("-" * 250, "{username}" * 5)],
+)
+def test_an_expression_that_is_too_large_with_the_name_in_it_covers_nothing(
+    name: str, pattern: str
+) -> None:
+    auth = BrokerBench().auth
+    user = auth.set_password(name, "secret")
+    auth.set_topic_permission("/", name, "amq.topic", TopicPermission(write=pattern, read=".*"))
+    for _ in range(2):
+        with pytest.raises(AccessRefused, match="regular expression is too large"):
+            auth.check_topic(user, "/", "write", "amq.topic", "k")
+
+
 def test_a_user_name_cannot_widen_a_topic_permission() -> None:
     auth = BrokerBench().auth
     user = auth.set_password(".*", "x")
