@@ -2,8 +2,10 @@
 
 All places of the pattern that may be reached are followed at once, as the bits of one number: nothing is tried twice,
 nothing is taken back. Conditions that take no character (anchors, word ends, look-around) are decided for every place
-of the text first: a look-ahead by running its own automaton over the text backwards, a look-behind forwards. State:
-tables of answers, filled as they are used and emptied when they have `CACHE_MAX` entries.
+of the text first: a look-ahead by running its own automaton over the text backwards, a look-behind forwards. A place
+may have any set of them: so what is remembered goes only as far as the next conditions, the same at every place, and
+from there each is looked at once for all that has led to it. State: where each step leads, and for characters tables
+that are emptied when they have `CACHE_MAX` entries.
 
 Repeats are written out (`a{3}` is `aaa`), so `STATES_MAX` bounds the work; what is larger is refused. Called by
 `compile_pattern`. Source: Thompson 1968, Glushkov 1961; the bits as in agrep.
@@ -48,10 +50,15 @@ class Automaton:
         self._steps: list[tuple[str, int, tuple[int, ...]]] = []
         self._conditions: list[Position | Look] = []
         self._looks: dict[int, Automaton] = {}
+        # A step under a condition: which one, and the step after it.
+        self._guards: list[int] = []
+        self._behind: list[int] = []
         end = self._step("accept", 0, ())
         self._start = self._build(tree, end)
+        # Of a number's bits the first are states, then comes the end, then the steps under conditions.
         self._accept_bit = 1 << len(self._characters)
-        self._closures: dict[tuple[int, int], int] = {}
+        self._guards_at = len(self._characters) + 1
+        self._closures: dict[int, int] = {}
         self._masks: dict[str, int] = {}
 
     # -- building -----------------------------------------------------------------------------------------------
@@ -80,7 +87,9 @@ class Automaton:
             return self._step("split", 0, tuple(self._build(each, onward) for each in node.options))
         if isinstance(node, Repeat):
             return self._build_repeat(node, onward)
-        return self._step("if", self._condition(node), (onward,))
+        self._guards.append(self._condition(node))
+        self._behind.append(onward)
+        return self._step("if", len(self._guards) - 1, ())
 
     def _build_repeat(self, node: Repeat, onward: int) -> int:
         if node.most is None:
@@ -124,22 +133,33 @@ class Automaton:
         held = self._held(text)
         if self._is_reversed:
             held, text = held[::-1], text[::-1]
-        active = self._closure(self._start, held[0])
+        begin = self._closure(self._start)
+        active = self._passed(begin, held[0])
         reached = [active]
         if active & self._accept_bit and not self._is_look:
             return reached
         for place, character in enumerate(text, start=1):
-            condition = held[place]
             hits = active & self._mask(character)
-            active = self._closure(self._start, condition)
+            active = begin
             while hits:
                 lowest = hits & -hits
-                active |= self._closure(self._after[lowest.bit_length() - 1], condition)
+                active |= self._closure(self._after[lowest.bit_length() - 1])
                 hits ^= lowest
+            active = self._passed(active, held[place])
             reached.append(active)
             if active & self._accept_bit and not self._is_look:
                 break
         return reached
+
+    def _passed(self, active: int, held: int) -> int:
+        """What is reached, with all behind the conditions that hold; each of them is passed once."""
+        passable = active & held
+        while passable:
+            lowest = passable & -passable
+            held ^= lowest
+            active |= self._closure(self._behind[lowest.bit_length() - 1 - self._guards_at])
+            passable = active & held
+        return active
 
     def _mask(self, character: str) -> int:
         """The states that take a character."""
@@ -153,9 +173,9 @@ class Automaton:
             self._masks[character] = found
         return found
 
-    def _closure(self, step: int, held: int) -> int:
-        """The states that are reached from a step without a character, under the conditions that hold."""
-        found = self._closures.get((step, held))
+    def _closure(self, step: int) -> int:
+        """What is reached from a step without a character, up to the next conditions."""
+        found = self._closures.get(step)
         if found is not None:
             return found
         found, seen, waiting = 0, {step}, [step]
@@ -165,20 +185,23 @@ class Automaton:
                 found |= 1 << number
             elif kind == "accept":
                 found |= self._accept_bit
-            elif kind == "split" or held >> number & 1:
+            elif kind == "if":
+                found |= 1 << (self._guards_at + number)
+            else:
                 new = [each for each in onward if each not in seen]
                 seen.update(new)
                 waiting += new
-        if len(self._closures) >= CACHE_MAX:
-            self._closures.clear()
-        self._closures[step, held] = found
+        self._closures[step] = found
         return found
 
     # -- conditions ---------------------------------------------------------------------------------------------
 
     def _held(self, text: str) -> list[int]:
-        """For each place of the text, the bits of the conditions that hold there."""
+        """For each place of the text, the bits of the steps whose condition holds there."""
         held = [0] * (len(text) + 1)
+        steps = [0] * len(self._conditions)
+        for guard, number in enumerate(self._guards):
+            steps[number] |= 1 << (self._guards_at + guard)
         for number, node in enumerate(self._conditions):
             if isinstance(node, Look):
                 places = [
@@ -189,7 +212,7 @@ class Automaton:
             else:
                 places = [place for place in range(len(text) + 1) if _holds(node.kind, text, place)]
             for place in places:
-                held[place] |= 1 << number
+                held[place] |= steps[number]
         return held
 
 

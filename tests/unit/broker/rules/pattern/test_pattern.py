@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from burrowmq.broker.rules.pattern import NAME_MAX, BadPattern, compile_pattern
+from burrowmq.broker.rules.pattern import NAME_MAX, STATES_MAX, BadPattern, compile_pattern
+from tests.support.steps import steps_of
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,25 @@ def test_no_pattern_is_slow(pattern: str, name: str) -> None:
     compiled.is_in(name)
     # 255 characters times 800 states take 50 ms on a slow machine; `re` would take centuries for most of these.
     assert time.process_time() - began < 0.5
+
+
+def test_look_around_that_differs_at_every_place_takes_no_longer() -> None:
+    name = "a" * NAME_MAX
+    optional = ".?" * 300
+    looks = "".join(f"(?:(?=(?:.{{{each}}})*$)x)?" for each in (2, 3, 5, 7))
+    plain = compile_pattern(f"(?:{optional})*c")
+    looking = compile_pattern(f"(?:{optional}{looks})*c")
+    assert not plain.is_in(name)  # where each step leads is found out once
+    assert not looking.is_in(name)
+    without = steps_of(lambda: plain.is_in(name))
+    assert steps_of(lambda: looking.is_in(name)) < max(2 * without, 2 * STATES_MAX * NAME_MAX)
+
+
+def test_conditions_in_a_row_are_passed_where_all_of_them_hold() -> None:
+    compiled = compile_pattern(r"a(\b(?=-))?((?=.b)|(?<=c))*(?=-b)(-b|(?!.)x)(?:$|\B)*\z")
+    assert compiled.is_in("a-b")
+    assert not compiled.is_in("a-c")
+    assert not compiled.is_in("a-bb")
 
 
 @pytest.mark.parametrize(
