@@ -27,7 +27,7 @@ from binascii import crc32
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
-from typing import Final
+from typing import BinaryIO, Final
 
 from burrowmq.broker.imports.recognise import SIZE
 
@@ -68,42 +68,45 @@ class Journal:
         """Read what there is. Raises: OSError, ValueError for a file that is none of ours."""
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         with open(self._file, "rb", closefd=False) as file:
-            data = file.read()
-        line, newline, _ = data.partition(b"\n")
-        if not newline:
-            os.ftruncate(self._file, 0)
-            return
-        head = json.loads(line)
-        self.there = int(str(head["there"]))
-        if any(head.get(key) != value for key, value in self._head.items()):
-            self.forget()
-            return
-        end = self._replay(data, len(line) + 1)
+            line = file.readline()
+            if not line.endswith(b"\n"):
+                os.ftruncate(self._file, 0)
+                os.lseek(self._file, 0, os.SEEK_SET)
+                return
+            head = json.loads(line)
+            self.there = int(str(head["there"]))
+            if any(head.get(key) != value for key, value in self._head.items()):
+                self.forget()
+                return
+            end = self._replay(file, len(line))
         os.ftruncate(self._file, end)
         os.lseek(self._file, end, os.SEEK_SET)
 
-    def _replay(self, data: bytes, at: int) -> int:
-        """Take the records; where the last good one ends."""
-        while at + _RECORD.size + _CRC.size <= len(data):
-            kind, count, value = _RECORD.unpack_from(data, at)
+    def _replay(self, file: BinaryIO, at: int) -> int:
+        """Take the records, one at a time: the file has those of all messages; where the last good one ends."""
+        size = os.fstat(self._file).st_size
+        while at + _RECORD.size + _CRC.size <= size:
+            head = file.read(_RECORD.size)
+            kind, count, value = _RECORD.unpack(head)
             is_batch = kind == b"I"
-            ids_at = at + _RECORD.size
-            digests_at = ids_at + (value * _NUMBER.size if is_batch else 0)
-            end = digests_at + (count * SIZE if is_batch else 0)
-            if end + _CRC.size > len(data):
+            ids_size = value * _NUMBER.size if is_batch else 0
+            rest_size = ids_size + (count * SIZE if is_batch else 0)
+            end = at + _RECORD.size + rest_size + _CRC.size
+            if end > size:
                 break
-            if _CRC.unpack_from(data, end)[0] != crc32(data[at:end]):
+            rest = file.read(rest_size)
+            if _CRC.unpack(file.read(_CRC.size))[0] != crc32(rest, crc32(head)):
                 break
             if is_batch:
-                ids = [each for (each,) in _NUMBER.iter_unpack(data[ids_at:digests_at])]
-                self._add(data[digests_at:end], ids)
+                ids = [each for (each,) in _NUMBER.iter_unpack(rest[:ids_size])]
+                self._add(rest[ids_size:], ids)
             elif kind == b"S":
                 self.stored_by = value
             elif kind == b"M":
                 self.is_moving = True
             else:
                 self._keep(count)
-            at = end + _CRC.size
+            at = end
         return at
 
     def begin(self, there: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,35 @@ def test_what_is_held_of_the_digests_is_bounded(
     for first in range(0, 12, 3):
         journal.intend(digests(first, 3), [first])
     assert (journal.count, journal.known) == (12, digests(8, 4))
+
+
+def test_digests_that_are_forgotten_take_no_memory_when_it_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KNOWN_MAX", 1_000)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    journal = begun(tmp_path / "j")
+    for _ in range(1_000):
+        journal.intend(bytes(100 * SIZE), [0])
+        journal.stored(1)
+    journal.close()
+    tracemalloc.start()
+    again = opened(tmp_path / "j")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    again.close()
+    assert again.count == 100_000
+    assert peak < 10 * 1_000 * SIZE
+
+
+def test_a_record_that_says_it_is_longer_than_the_file_is_torn(tmp_path: Path) -> None:
+    journal = begun(tmp_path / "j")
+    journal.intend(digests(0, 3), [100])
+    whole = (tmp_path / "j").stat().st_size
+    with (tmp_path / "j").open("ab") as file:
+        file.write(b"I" + b"\xff" * 40)
+    again = opened(tmp_path / "j")
+    assert (again.count, (tmp_path / "j").stat().st_size) == (3, whole)
 
 
 def test_a_file_of_somebody_else(tmp_path: Path) -> None:
