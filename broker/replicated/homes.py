@@ -244,7 +244,7 @@ class Homes:
                 said = json.loads(delivered.payload)
                 if said["who"] != self._who:
                     self._hear(said)
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except (ValueError, LookupError, ArithmeticError, TypeError, RecursionError):
                 continue  # whoever may publish there may have written it
 
     def _hear(self, said: dict[str, Any]) -> None:

@@ -211,3 +211,24 @@ def test_what_others_write_there_harms_nobody(ends: FrontEnds, payload: bytes) -
     ends.settle()
     assert homes(two).elsewhere_count == 1
     assert json.dumps(payload.decode())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"who": "x", "n": 1, "all": []},
+        {"who": "x", "n": 1, "all": [[]]},
+        {"who": "x", "n": float("inf"), "all": [["n"]]},
+        {"who": "x", "n": 1, "all": [["n"]], "add": [["/", "q", "d"]], "bind": [5]},
+        {"who": "x", "n": 1, "all": [["n"]], "last": [], "add": [["/", "\ud800", "r"]]},
+    ],
+)
+def test_what_makes_no_sense_costs_no_other_message(ends: FrontEnds, said: object) -> None:
+    one, two = ends.start(), ends.start()
+    made(ends, one, name="mine")
+    failures: list[BaseException] = []
+    two.replication.front_end.failed = failures.append  # type: ignore[method-assign]
+    one.replication.front_end.write(encode_publish(HOMES, json.dumps(said).encode()))
+    ends.settle(1.5)
+    assert failures == []
+    assert homes(two).elsewhere_count >= 1
