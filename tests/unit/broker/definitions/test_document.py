@@ -100,6 +100,12 @@ def test_everything_is_made() -> None:
     assert node.vhosts_made == ["/", "v"]
 
 
+def test_a_description_of_null_is_none() -> None:
+    node = BrokerBench()
+    import_document(node, {"vhosts": [{"name": "w", "description": None}]})
+    assert node.vhosts["w"].description == ""
+
+
 def test_again_it_changes_and_writes_nothing() -> None:
     node = empty()
     import_document(node, DOCUMENT)
