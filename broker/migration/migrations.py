@@ -104,7 +104,7 @@ class Migrations:
             if reason:
                 fail(reason)
                 return
-            value = {"vhost": vhost.name, "name": queue.name}
+            value = {"vhost": vhost.name, "name": queue.name, "made_ms": queue.made_ms}
             self._node.parameters.put(_note(*place), value)
             engine, scheduler = self._node.engine, self._node.scheduler
             engine.require_sync()
@@ -179,10 +179,12 @@ def _note(vhost: str, name: str) -> str:
 def _noted(
     parameters: Mapping[str, object], vhosts: Mapping[str, Vhost]
 ) -> Iterator[tuple[str, Vhost | None, Queue | None]]:
-    """Each note, and what is there of its queue."""
+    """Each note, and what is there of its queue; one that was made anew since is another's."""
     for key, value in parameters.items():
         if key.startswith(MIGRATION_NOTE):
             place = value if isinstance(value, dict) else {}
             vhost = vhosts.get(str(place.get("vhost")))
             queue = None if vhost is None else vhost.queues.get(str(place.get("name")))
-            yield key, vhost, queue if isinstance(queue, Queue) else None
+            if not isinstance(queue, Queue) or place.get("made_ms", queue.made_ms) != queue.made_ms:
+                queue = None
+            yield key, vhost, queue

@@ -362,6 +362,40 @@ def test_a_start_goes_on_with_what_is_left(bench: ClusterBench) -> None:
     assert moving.notes == [], "of one whose queue is not there, too"
 
 
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_start_goes_on_with_no_queue_that_was_made_anew_meanwhile(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
+) -> None:
+    moving = Moving(bench)
+    moving.publish(*bodies(0, 3))
+    moving.begin_silently()
+    noted = dict(bench.parameters.values)
+    assert noted, "what the next start finds"
+    bench.world.is_silent = False
+    moving.settle(3.0)
+    moving.publisher.call(1, spec.Queue.Delete(queue="q"))
+    moving.settle(3.0)
+    made_ms = next(iter(noted.values()))["made_ms"]  # type: ignore[index]
+    moving.publisher.call(1, spec.Queue.Declare(queue="q", durable=True))
+    moving.settle()
+    assert moving.queue.made_ms != made_ms
+    if not is_made_anew:
+        moving.queue.made_ms = made_ms
+    bench.parameters.values.update(noted)
+
+    def no_cluster(*_: Any, **__: Any) -> Any:
+        raise ValueError("there is no cluster")
+
+    with monkeypatch.context() as without:
+        without.setattr(bench.vhost, "make_successor", no_cluster)
+        moving.migrations.resume()
+    assert bool(moving.notes) != is_made_anew
+    moving.migrations.resume()
+    moving.settle(2.0)
+    assert moving.queue.kind == ("classic" if is_made_anew else "quorum")
+    assert moving.notes == []
+
+
 def test_a_transaction_that_was_begun_before_is_waited_for(bench: ClusterBench) -> None:
     moving = Moving(bench)
     client = bench.connect(1)
