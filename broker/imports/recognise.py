@@ -26,16 +26,19 @@ SIZE: Final = 16
 """Octets of a digest. The lowest bit of the last one says whether the message is persistent."""
 CERTAIN: Final = 500
 """So many digests in a row are no accident."""
-COUNT: Final = b"x-delivery-count"
+COUNT: Final = "x-delivery-count"
 """A quorum queue writes it into what it delivers again: the message is the same."""
+_FLAGS_AT: Final = 19
+_HAS_HEADERS: Final = 0x20
+"""Where a message's frames say which properties there are, and of that octet the bit of headers."""
 _EVEN: Final = bytes(each & 1 for each in range(256))
 
 
 def digest(message: Message) -> bytes:
     """What tells a message from others: address, properties and body, however they are cut into frames."""
     raw = message.raw
-    if COUNT in raw and _is_counted(message):
-        raw = _uncounted(message)
+    if raw[_FLAGS_AT] & _HAS_HEADERS:
+        raw = _as_first_written(message)
     header_end = 7 + int.from_bytes(raw[3:7], "big")
     found = blake2b(message.address, digest_size=SIZE)
     found.update(raw[7:header_end])
@@ -44,15 +47,10 @@ def digest(message: Message) -> bytes:
     return octets[:-1] + bytes((octets[-1] & 0xFE | bool(message.flags & PERSISTENT),))
 
 
-def _is_counted(message: Message) -> bool:
-    headers = properties.decode(message.raw).headers
-    return headers is not None and COUNT.decode() in headers
-
-
-def _uncounted(message: Message) -> bytes:
-    """The message as it was before it was delivered again."""
+def _as_first_written(message: Message) -> bytes:
+    """The message without a count, and its headers as whoever counts writes them: a client may have written others."""
     found = properties.decode(message.raw)
-    headers = {key: value for key, value in (found.headers or {}).items() if key != COUNT.decode()}
+    headers = {key: value for key, value in (found.headers or {}).items() if key != COUNT}
     found.headers = headers or None
     return properties.rewrite(message, found).raw
 

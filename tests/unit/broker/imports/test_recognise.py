@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.broker.imports import recognise
 from burrowmq.broker.imports.recognise import SIZE, digest, persistent_count
-from burrowmq.protocol.codec import join_address, load_message
+from burrowmq.protocol import properties
+from burrowmq.protocol.codec import Message, join_address, load_message
 from burrowmq.protocol.properties import Properties, build
 
 
@@ -172,3 +174,38 @@ def test_what_a_quorum_queue_counts_makes_no_other_message() -> None:
     assert digest(in_the_body) != digest(
         build(address, Properties(delivery_mode=2), b"x-delivery-counu")
     )
+
+
+def published(table: bytes, body: bytes) -> Message:
+    """A message whose header table has these octets, as a client has published it."""
+    address = join_address(b"", b"q")
+    frames = build(address, Properties(), body).raw
+    head = (60).to_bytes(2, "big") + bytes(2) + len(body).to_bytes(8, "big")
+    header = head + (1 << 13).to_bytes(2, "big") + len(table).to_bytes(4, "big") + table
+    body_at = 8 + int.from_bytes(frames[3:7], "big")
+    raw = b"\x02\0\x01" + len(header).to_bytes(4, "big") + header + b"\xce" + frames[body_at:]
+    return load_message(address, raw, len(body), 1 << 13, -1)
+
+
+def given_back(message: Message) -> Message:
+    """The same, delivered again by a quorum queue: its headers are written anew."""
+    found = properties.decode(message.raw)
+    found.headers = {**(found.headers or {}), "x-delivery-count": 1}
+    return properties.rewrite(message, found)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        b"\x01ai\0\0\0\x01",
+        b"",  # what some clients send where there are no headers
+        b"\x01aL\0\0\0\x01\0\0\0\0",  # it is written as l
+        b"\x01at\x05",
+        b"\x01aI\0\0\0\x01\x01aI\0\0\0\x02",  # of two the first counts
+    ],
+)
+def test_however_headers_were_written_a_count_makes_no_other_message(table: bytes) -> None:
+    first = [published(table, b"%d" % number) for number in range(3)]
+    known = b"".join(map(digest, first))
+    seen = b"".join(digest(given_back(each)) for each in first)
+    assert repeated(known, 3, seen) == (known, 3)
