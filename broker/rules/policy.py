@@ -1,10 +1,10 @@
 """Policies: which one applies to a queue or exchange, and what it says.
 
-At most one policy and one operator policy apply to an entity: the matching one with the highest priority. Their
-definitions merge key by key (the lower limit, the operator's word for the rest); how the result meets the entity's
-own arguments is `broker.queue.rules.settings`' business. A policy with a key that queues of a type do not know does
-not match a queue of that type at all. `PolicySet` belongs to one vhost and owns its policies; it remembers which policy
-applies to whom, because a list of many queues asks for every row. What may stand in a policy is
+At most one policy and one operator policy apply to an entity: the matching one with the highest priority, of several
+the first by name. Their definitions merge key by key (the lower limit, the operator's word for the rest); how the
+result meets the entity's own arguments is `broker.queue.rules.settings`' business. A policy with a key that queues of a
+type do not know does not match a queue of that type at all. `PolicySet` belongs to one vhost and owns its policies; it
+remembers which policy applies to whom, because a list of many queues asks for every row. What may stand in a policy is
 `broker.rules.parameter_rules`' business.
 
 Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
@@ -206,4 +206,5 @@ def merge(
 
 def _strongest(policies: Iterable[Policy], kind: PolicyKind, name: str) -> Policy | None:
     matching = [policy for policy in policies if policy.matches(kind, name)]
-    return max(matching, key=lambda policy: policy.priority, default=None)
+    # Names break ties, not ages: rows come back in the order of their keys, and a restart must drop no message.
+    return min(matching, key=lambda policy: (-policy.priority, policy.name), default=None)

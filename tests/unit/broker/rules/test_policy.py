@@ -121,3 +121,10 @@ def test_the_lower_limit_holds_whoever_set_it() -> None:
 
 def test_no_policies_cost_nothing() -> None:
     assert PolicySet().effective("queue", "q") is NO_POLICY
+
+
+def test_of_two_with_one_priority_the_first_by_name_applies_whichever_was_set_first() -> None:
+    pair = policy("z"), policy("a")
+    found = policies(*pair, operator=pair).effective("queue", "q")
+    assert (found.policy, found.operator_policy) == ("a", "a")
+    assert policies(*reversed(pair)).effective("queue", "q").policy == "a"
