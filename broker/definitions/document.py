@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.definitions.restore import create_vhost, put_vhost
+from burrowmq.broker.definitions.same_bindings import SameBindings
 from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.rules.auth import Permission, TopicPermission
@@ -40,7 +41,6 @@ from burrowmq.protocol.errors import AmqpError
 from burrowmq.protocol.table import MalformedTable, from_json
 
 if TYPE_CHECKING:
-    from burrowmq.broker.exchange.binding import Binding
     from burrowmq.broker.rules.auth import Auth
     from burrowmq.broker.vhost.vhost import Vhost
     from burrowmq.broker.words.resource import StagingEngine
@@ -129,9 +129,12 @@ def import_steps(
     """
     if is_mirrored_quorum and not node.has_cluster:
         raise ImportRefused("mirrored queues cannot be made quorum queues: cluster.urls is not set")
-    taken = _SECTIONS
+    taken: dict[str, Callable[[DefinedNode, Entry], None]] = {
+        **_SECTIONS,
+        "bindings": partial(_take_binding, same=SameBindings()),
+    }
     if is_mirrored_quorum:
-        taken = {**_SECTIONS, "queues": partial(_take_queue, is_mirrored_quorum=True)}
+        taken["queues"] = partial(_take_queue, is_mirrored_quorum=True)
     for section, take in taken.items():
         if vhost is not None and section not in _OF_ONE_VHOST:
             continue
@@ -348,7 +351,7 @@ def _take_exchange(node: DefinedNode, entry: Entry) -> None:
     )
 
 
-def _take_binding(node: DefinedNode, entry: Entry) -> None:
+def _take_binding(node: DefinedNode, entry: Entry, *, same: SameBindings) -> None:
     vhost = _vhost(node, entry)
     kind = entry.get("destination_type", "queue")
     if kind not in ("queue", "exchange"):
@@ -364,19 +367,10 @@ def _take_binding(node: DefinedNode, entry: Entry) -> None:
     destinations = vhost.queues if edge.kind == "queue" else vhost.exchanges
     if source is None or edge.destination not in destinations:
         return  # RabbitMQ passes over a binding whose source or destination is missing
-    if edge.arguments and any(_is_same(known, edge) for known in source.bindings):
+    if edge.arguments and (vhost.graph.find(edge) or same.has(source, edge)):
         return
     owner = vhost.queues[edge.destination].exclusive_owner if edge.kind == "queue" else None
     vhost.bind(edge, owner)
-
-
-def _is_same(known: Binding, edge: Edge) -> bool:
-    return (
-        known.destination_kind == edge.kind
-        and known.destination.name == edge.destination
-        and known.routing_key == edge.routing_key
-        and known.arguments == edge.arguments
-    )
 
 
 _SECTIONS: dict[str, Callable[[DefinedNode, Entry], None]] = {
@@ -389,6 +383,5 @@ _SECTIONS: dict[str, Callable[[DefinedNode, Entry], None]] = {
     "policies": _take_policy,
     "queues": _take_queue,
     "exchanges": _take_exchange,
-    "bindings": _take_binding,
-}
+}  # and bindings, last
 _OF_ONE_VHOST = frozenset({"parameters", "policies", "queues", "exchanges", "bindings"})
