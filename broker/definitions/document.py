@@ -32,7 +32,7 @@ from burrowmq.broker.rules.parameter_rules import (
     vhost_limits,
 )
 from burrowmq.broker.rules.password_rules import WeakPassword
-from burrowmq.broker.rules.passwords import ALGORITHMS, algorithm_of
+from burrowmq.broker.rules.passwords import ALGORITHMS, algorithm_of, fits
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.vhost import mirrored
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
@@ -234,9 +234,10 @@ def _user_name(node: DefinedNode, entry: Entry) -> str:
 
 def _take_user(node: DefinedNode, entry: Entry) -> None:
     name, auth = _text(entry, "name"), node.auth
-    known = auth.users.get(name)
     if "tags" not in entry:
         raise ImportRefused(f"tags_not_present{_place(entry)}")
+    if entry.get("password") is not None and entry.get("password_hash") is not None:
+        raise ImportRefused(f"both_password_and_password_hash_are_provided{_place(entry)}")
     tags = _texts(entry["tags"])
     if "password_hash" in entry or "password" not in entry:
         password_hash = _text(entry, "password_hash", "")
@@ -249,12 +250,26 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
             raise ImportRefused(["unknown_hashing_algorithm", algorithm])
         auth.put_user(name, password_hash, tags, algorithm)
     else:
-        if known is None:
-            auth.check_password(_text(entry, "password"))
-            auth.set_password(name, _text(entry, "password"))
+        _take_password(auth, name, entry)
         auth.set_tags(name, tags)
     if "limits" in entry:
         auth.set_limits(name, user_limits(entry["limits"]))
+
+
+def _take_password(auth: Auth, name: str, entry: Entry) -> None:
+    """Give a user that password; who has it keeps the hash, whose salt would be another one each time."""
+    password, known = _text(entry, "password"), auth.users.get(name)
+    try:
+        password.encode()
+    except UnicodeEncodeError as error:
+        raise ImportRefused(f"password is no UTF-8{_place(entry)}") from error
+    if known is not None and fits(known.password_hash, known.hashing_algorithm, password):
+        return
+    auth.check_password(password)
+    if password:
+        auth.set_password(name, password)
+    else:
+        auth.put_user(name, "")  # no password logs in
 
 
 def _take_vhost(node: DefinedNode, entry: Entry) -> None:
