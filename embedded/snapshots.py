@@ -7,7 +7,7 @@ consumers have are in it as ready ones. Those with a deadline keep the time that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from burrowmq.broker import inspect
@@ -114,12 +114,18 @@ def take(vhost: Vhost, queues: Sequence[Queue]) -> Snapshot:
         ],
         [
             _edge(binding)
-            for kind, targets in (("queue", names), ("exchange", list(vhost.exchanges)))
-            for target in targets
-            for binding in vhost.bindings_to(kind, target)  # type: ignore[arg-type]  # one of the two
+            for binding in sorted(_bindings(vhost, names), key=lambda each: each.place)
         ],
         {},
     )
+
+
+def _bindings(vhost: Vhost, queue_names: Iterable[str]) -> Iterator[Binding]:
+    """What leads to these queues and to exchanges."""
+    for name in queue_names:
+        yield from vhost.bindings_to("queue", name)
+    for name in vhost.exchanges:
+        yield from vhost.bindings_to("exchange", name)
 
 
 def _edge(binding: Binding) -> Edge:

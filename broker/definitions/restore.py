@@ -88,6 +88,8 @@ def restore(
             by_kind[kind].append((key, cast("Row", value)))
         else:
             unusable.append(UnusableRow(kind=kind, key=key, reason="unknown kind or shape"))
+    # In the order in which they were made, as they are listed and exported, where that counts.
+    by_kind["binding"].sort(key=lambda found: _order(found[1]))
     for kind in ORDER:
         for key, value in by_kind[kind]:
             try:
@@ -333,6 +335,12 @@ def _text(row: Row, key: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{key} is no text")
     return value
+
+
+def _order(row: Row) -> int:
+    """The place of a binding; in rows that have none, or are damaged, that of all others."""
+    value = row.get("place")
+    return value if isinstance(value, int) else 0
 
 
 def _made_ms(row: Row) -> int:

@@ -146,7 +146,7 @@ class ConsistentHashExchange(Exchange):
 
     def _ring(self) -> list[int]:
         """Where each destination's buckets end."""
-        owners = sorted((next(iter(found)) for found in self._of.values()), key=_place)
+        owners = sorted((min(found, key=_place) for found in self._of.values()), key=_place)
         self._targets = [(binding.destination,) for binding in owners]
         self._ends = list(accumulate(weight_of(binding.routing_key) for binding in owners))
         return self._ends

@@ -202,3 +202,19 @@ def test_a_queue_whose_row_cannot_be_used_may_have_any_level(row: tuple[str, str
 @pytest.mark.parametrize("key", ["", "5", "[]", '["/"]', '["/","b","c"]', "[" * 100_000])
 def test_a_row_that_names_no_queue_has_no_levels(key: str) -> None:
     assert highest_levels([("queue", key, None)]) == {}
+
+
+def test_bindings_whose_order_counts_are_listed_in_it() -> None:
+    bench = BrokerBench()
+    declared = ExchangeDeclaration(name="h", type="x-consistent-hash", durable=True)
+    bench.vhost.declare_exchange(declared)
+    names = ["c", "a", "b"]
+    for name in names:
+        bench.vhost.declare_queue(QueueDeclaration(name=name, durable=True))
+        bench.vhost.bind(Edge("h", "queue", name, b"1", {}))
+    # The store gives rows in the order of their keys; a damaged one costs no other.
+    rows = sorted(bench.engine.definitions.load(), key=lambda row: row[:2])
+    rows += [("binding", "z", {"vhost": "/", "place": "first"})]
+    again = BrokerBench(rows)
+    assert [row.key for row in again.unusable] == ["z"]
+    assert [each.destination.name for each in again.vhost.exchanges["h"].bindings] == names

@@ -279,3 +279,13 @@ def test_a_bad_weight_and_a_bad_argument_close_the_channel() -> None:
         "PRECONDITION_FAILED - Unsupported property: size",
     )
     assert "y" not in bench.vhost.exchanges
+
+
+def test_the_oldest_binding_is_so_whichever_comes_back_first() -> None:
+    first, second = QUEUES[:2]
+    exchange = ConsistentHashExchange("x")
+    for place, (queue, weight) in reversed(
+        [*enumerate([(first, b"1"), (first, b"9"), (second, b"1")])]
+    ):
+        exchange.bind(Binding(exchange, queue, "queue", weight, {}, place))
+    assert placed(exchange) == placed(ring((first, b"1"), (second, b"1")))
