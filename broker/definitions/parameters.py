@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 
 from burrowmq.broker.rules import parameter_rules as rules
 from burrowmq.broker.vhost import mirrored
+from burrowmq.broker.words.exact import exact
 from burrowmq.broker.words.resource import row_key
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Parameters:
     def put(self, name: str, value: object) -> bool:
         """Set one; whether it is new."""
         is_new = name not in self.values
-        if is_new or self.values[name] != value:
+        if is_new or exact(self.values[name]) != exact(value):
             self.values[name] = value
             row = {"name": name, "value": value, "is_global": True}
             self._definitions.put("parameter", row_key("global", name), cast("Row", row))
@@ -81,7 +82,7 @@ def set_policy(vhost: Vhost, policy: Policy, *, is_operator: bool = False) -> bo
     """Make or replace a policy and put it in force; whether it is new."""
     known = vhost.policies.of_kind(is_operator=is_operator)
     before = known.get(policy.name)
-    if before != policy:
+    if before is None or before != policy or _said(before) != _said(policy):
         known[policy.name] = policy
         try:
             vhost.policies_changed()
@@ -115,6 +116,11 @@ def clear_policy(vhost: Vhost, name: str, *, is_operator: bool = False) -> bool:
     vhost.rows.delete("policy", _policy_key(vhost, name, is_operator=is_operator))
     vhost.policies_changed()
     return True
+
+
+def _said(policy: Policy) -> tuple[object, object]:
+    """What policies may be equal in for Python alone."""
+    return exact(policy.definition), exact(policy.priority)
 
 
 def _policy_key(vhost: Vhost, name: str, *, is_operator: bool) -> str:
@@ -165,7 +171,7 @@ def _set_of_component(
     known = vhost.component(component)
     is_new = name not in known
     vhost.components[component].check(vhost.name, name, value, user)
-    if is_new or known[name] != value:
+    if is_new or exact(known[name]) != exact(value):
         known[name] = value
         row = {"vhost": vhost.name, "component": component, "name": name, "value": value}
         vhost.rows.put("parameter", row_key(component, vhost.name, name), cast("Row", row))

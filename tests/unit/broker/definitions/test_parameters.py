@@ -146,3 +146,46 @@ def test_a_vhost_that_goes_takes_its_rows_along() -> None:
     parameters.set_vhost_limits(vhost, {"max-queues": 1})
     parameters.forget_vhost(vhost)
     assert rows.of("policy") == rows.of("parameter") == []
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), ({"a": [0]}, {"a": [False]})])
+def test_a_global_parameter_has_the_value_it_was_given_last(one: object, other: object) -> None:
+    bench = BrokerBench()
+    for value in (one, other):
+        bench.parameters.put("p", value)
+    assert repr(bench.parameters.values["p"]) == repr(other)
+    assert repr(restored(bench).parameters.values["p"]) == repr(other)
+
+
+def test_a_policy_has_the_priority_it_was_given_last() -> None:
+    bench = BrokerBench()
+    for priority in (1, 1.0):
+        found = make_policy(
+            "p", {"pattern": "q", "definition": {"expires": 1}, "priority": priority}
+        )
+        parameters.set_policy(bench.vhost, found)
+    (kept,) = restored(bench).vhost.policies.policies.values()
+    assert repr(kept.priority) == "1.0"
+    bench.engine.definitions.changes.clear()
+    parameters.set_policy(bench.vhost, found)
+    assert bench.engine.definitions.changes == []
+
+
+def test_a_component_is_told_of_what_python_alone_calls_the_same() -> None:
+    bench = BrokerBench()
+    told: list[object] = []
+
+    class Listening:
+        def check(self, *_: object) -> None:
+            pass
+
+        def changed(self, vhost: str, name: str, value: object) -> None:
+            told.append((vhost, name, value))
+
+        def cleared(self, vhost: str, name: str) -> None:
+            pass
+
+    bench.vhost.components = {"heard": Listening()}
+    for value in ({"n": 1}, {"n": True}, {"n": True}):
+        parameters.set_parameter(bench.vhost, "heard", "p", value)
+    assert repr(told) == "[('/', 'p', {'n': 1}), ('/', 'p', {'n': True})]"
