@@ -13,6 +13,7 @@ Source: rabbit_definitions, rabbit_mgmt_wm_definitions (3.13).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -145,6 +146,11 @@ def import_steps(
 
 def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: Entry) -> None:
     try:
+        # Only JSON can spell half a surrogate pair: no octets stand for it, here or in an answer.
+        json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ImportRefused(f"a text is no UTF-8{_place(entry)}") from error
+    try:
         take(node, entry)
     except (ValidationFailed, RefusedValue) as error:
         raise ImportRefused(f"{error}{_place(entry)}") from error
@@ -259,10 +265,6 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
 def _take_password(auth: Auth, name: str, entry: Entry) -> None:
     """Give a user that password; who has it keeps the hash, whose salt would be another one each time."""
     password, known = _text(entry, "password"), auth.users.get(name)
-    try:
-        password.encode()
-    except UnicodeEncodeError as error:
-        raise ImportRefused(f"password is no UTF-8{_place(entry)}") from error
     if known is not None and fits(known.password_hash, known.hashing_algorithm, password):
         return
     auth.check_password(password)

@@ -35,7 +35,7 @@ class PasswordRules:
         """
         if self.rule not in (ANYTHING, LENGTH, REGEXP):
             raise WeakPassword(f"there is no rule {self.rule} here")
-        if self.rule == LENGTH and len(password.encode()) < self.min_length:
+        if self.rule == LENGTH and _size(password) < self.min_length:
             raise WeakPassword(f"minimum required password length is {self.min_length}")
         if self.rule == REGEXP:
             if self.regexp is None:
@@ -44,6 +44,10 @@ class PasswordRules:
                 raise WeakPassword(
                     "provided password does not match the validator regular expression"
                 )
+
+
+def _size(password: str) -> int:
+    return len(password.encode("utf-8", "surrogateescape"))
 
 
 ANY_PASSWORD = PasswordRules()

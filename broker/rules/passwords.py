@@ -29,7 +29,8 @@ ALGORITHMS = frozenset(_DIGESTS)
 
 def hash_password(password: str, salt: bytes) -> str:
     """The hash as it is kept: base64 of the salt and the digest."""
-    return b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode("ascii")
+    octets = password.encode("utf-8", "surrogateescape")
+    return b64encode(salt + hashlib.sha256(salt + octets).digest()).decode("ascii")
 
 
 def fits(password_hash: str, algorithm: str, password: str) -> bool:

@@ -1,13 +1,15 @@
 """JSON that comes from outside, read with a bound on how deep it is nested.
 
-Owns no state; called by the HTTP API for the bodies of requests and by `broker.definitions.document` for files.
-What was read is printed again later, often from deeper in the call stack, by functions that call themselves for each
-level. Without a bound here, a document could be read that cannot be shown or exported.
+Owns no state; called by the HTTP API for the bodies of requests and by `broker.definitions.document` for files. What
+was read is printed again later, often from deeper in the call stack, by functions that call themselves for each level.
+Without a bound here, a document could be read that cannot be shown or exported. The same goes for NaN and infinite
+numbers, which Python takes.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import cast
@@ -16,12 +18,25 @@ DEPTH_MAX = 200
 """Objects and lists inside each other: more than a definition with the deepest field table needs."""
 
 
-_DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class BadJson(ValueError):
-    """The text is no JSON, or nested deeper than DEPTH_MAX."""
+    """The text is no JSON, nested deeper than DEPTH_MAX, or has a number that there is not."""
+
+
+def _refuse(text: str) -> object:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is too large a number")
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_float=_float, parse_constant=_refuse)
 
 
 def parse(text: str | bytes) -> object:
@@ -30,7 +45,7 @@ def parse(text: str | bytes) -> object:
     Raises: BadJson.
     """
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(text, parse_float=_float, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise BadJson(str(error)) from error
     _check_depth(value)

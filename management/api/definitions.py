@@ -26,7 +26,6 @@ from burrowmq.management.answers.reply import (
     Route,
     array_texts,
     bad_request,
-    check_numbers,
     dump,
     no_content,
     reply_texts,
@@ -151,11 +150,6 @@ async def _upload(call: Call) -> bytes:
     return field.encode() if isinstance(field, str) else b""
 
 
-def _entries(document: Row) -> Iterator[Any]:
-    for section in document.values():
-        yield from section if isinstance(section, list) else (section,)
-
-
 async def document_of(call: Call) -> Row:
     """The document that was sent, read in turns: it may be 20 MB. Raises: ApiError 400."""
     reading = json_document.Reading(await _upload(call))
@@ -164,9 +158,6 @@ async def document_of(call: Call) -> Row:
             if len(piece) == ENTRIES_PER_TURN:
                 # A full collection would look at all entries again and again.
                 call.host.process.machine.collector.keep()
-        if isinstance(reading.value, dict):
-            async for piece in pieces(_entries(reading.value), ENTRIES_PER_TURN):
-                check_numbers(piece)
     except ValueError as error:
         raise bad_request("failed_to_parse_json") from error
     if not isinstance(reading.value, dict):

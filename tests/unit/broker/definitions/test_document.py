@@ -253,3 +253,34 @@ def test_what_no_client_could_name_is_refused(section: str, entry: dict[str, str
             imported(name)
     with pytest.raises(ImportRefused, match="is no UTF-8"):
         imported("\ud800")
+
+
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [
+        ("users", {"name": "u", "tags": "", "password": "\ud800"}),
+        ("users", {"name": "guest", "tags": "", "password": "\ud800"}),
+        ("users", {"name": "u", "tags": ["\ud800"], "password_hash": ""}),
+        ("vhosts", {"name": "u", "description": "\ud800"}),
+        (
+            "permissions",
+            {"user": "guest", "vhost": "/", "configure": "", "write": "\ud800", "read": ""},
+        ),
+        ("global_parameters", {"name": "u", "value": {"\ud800": 1}}),
+        ("queues", {"name": "u", "vhost": "/", "type": "\ud800"}),
+    ],
+)
+def test_a_text_that_no_octets_stand_for_is_refused(section: str, entry: dict[str, Any]) -> None:
+    node = BrokerBench()
+    node.engine.definitions.changes.clear()
+    with pytest.raises(ImportRefused, match="a text is no UTF-8"):
+        import_document(node, {section: [entry]})
+    assert node.engine.definitions.changes == []
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "-Infinity"])
+def test_a_file_with_what_is_no_number_is_refused(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "definitions.json"
+    path.write_text('{"global_parameters": [{"name": "p", "value": [%s]}]}' % number)
+    with pytest.raises(ImportRefused, match=number):
+        import_file(BrokerBench(), str(path))

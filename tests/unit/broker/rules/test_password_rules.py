@@ -21,6 +21,7 @@ def test_any_password_passes_unless_there_is_a_rule() -> None:
 def test_the_length_is_counted_in_octets() -> None:
     rules = PasswordRules(rule=LENGTH, min_length=6)
     rules.check("éèà")
+    rules.check("12345\udc80")  # an octet that is no UTF-8
     with pytest.raises(WeakPassword, match=r"^minimum required password length is 6$"):
         rules.check("short")
     with pytest.raises(WeakPassword, match=r"^minimum required password length is 5$"):

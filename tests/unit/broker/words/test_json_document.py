@@ -63,3 +63,13 @@ def test_there_is_a_step_for_each_entry() -> None:
 def test_what_is_no_json_is_refused_in_steps_too(text: bytes) -> None:
     with pytest.raises(BadJson):
         read(text)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_what_is_no_number_is_refused(number: str) -> None:
+    for text in (number, f'{{"a": [{number}]}}', f'{{"a": {{"b": {number}}}}}'):
+        with pytest.raises(BadJson, match=number):
+            parse(text)
+        with pytest.raises(BadJson, match=number):
+            read(text.encode())
+    assert parse("[1e300, -0.5]") == read(b"[1e300, -0.5]")[0] == [1e300, -0.5]
