@@ -282,7 +282,8 @@ def _take_vhost(node: DefinedNode, entry: Entry) -> None:
     vhost = create_vhost(
         name, node.vhosts, node.make_new_vhost, node.engine.definitions, node.vhost_made
     )
-    description = str(said.get("description", vhost.description) or "")
+    described = said.get("description", vhost.description)
+    description = "" if described is None else str(described)
     tags = list(_texts(said["tags"])) if "tags" in said else vhost.tags
     kind = kind or vhost.default_queue_type
     is_protected = said.get("protected_from_deletion", vhost.is_protected) is True

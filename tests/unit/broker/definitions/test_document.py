@@ -284,3 +284,12 @@ def test_a_file_with_what_is_no_number_is_refused(tmp_path: Path, number: str) -
     path.write_text('{"global_parameters": [{"name": "p", "value": [%s]}]}' % number)
     with pytest.raises(ImportRefused, match=number):
         import_file(BrokerBench(), str(path))
+
+
+def test_a_description_that_is_null_is_none() -> None:
+    node = empty()
+    import_document(node, {"vhosts": [{"name": "w", "description": None}]})
+    assert node.vhosts["w"].description == ""
+    import_document(node, {"vhosts": [{"name": "w", "description": "d"}]})
+    import_document(node, {"vhosts": [{"name": "w"}]})
+    assert node.vhosts["w"].description == "d", "not mentioned, it stays"
