@@ -237,9 +237,7 @@ class Auth:
         reason = ""
         try:
             is_covered = self._answer(question, pattern, routing_key)
-        except (
-            BadPattern
-        ) as error:  # with the names in it: without them it was looked at when it was set
+        except BadPattern as error:  # with names in it; without them it was looked at when set
             is_covered, reason = False, f": {error}"
         if not is_covered:
             raise AccessRefused(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.definitions.parameters import set_policy
-from burrowmq.broker.rules.policy import Policy
+from burrowmq.broker.rules.policy import Policy, PolicyValue
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.names import QueueNames
 from tests.simulation.machine.clients import CONFIRMING, REST
@@ -184,14 +184,14 @@ def convert(run: Run) -> None:
     for operation in rng.choice(CONVERTING):
         nth, times = rng.randint(1, 3), rng.choice((1, 2, 30))
         run.machine.disk.fail(operation, number, nth=nth, times=times, path_part=part)
-    version = {"queue-version": rng.choice((1, 2))}
+    version: dict[str, PolicyValue] = {"queue-version": rng.choice((1, 2))}
     policy = Policy(
         name="c",
         pattern=".*",
         definition=version,
         apply_to="queues",
         priority=rng.choice((2, 4)),
-    )  # type: ignore[arg-type]
+    )
     set_policy(node.vhosts["/"], policy)
     node.scheduler.touch()
     run.machine.let_pass(rng.choice((0.1, 0.5, 2.0)))

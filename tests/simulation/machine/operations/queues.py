@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.definitions.parameters import clear_policy, set_policy
-from burrowmq.broker.rules.policy import Policy
+from burrowmq.broker.rules.policy import Policy, PolicyValue
 from tests.simulation.machine.clients import REST, TRANSACTING, SimClient
 from tests.simulation.machine.model import DEAD, NAMES, Home
 
@@ -81,7 +81,7 @@ def policy(run: Run) -> None:
     if rng.random() < 0.3:
         clear_policy(vhost, name)
     else:
-        definition: dict[str, object] = {}
+        definition: dict[str, PolicyValue] = {}
         if rng.random() < 0.8:
             definition["queue-version"] = rng.choice((1, 2))
         if rng.random() < 0.5 or not definition:
@@ -93,7 +93,7 @@ def policy(run: Run) -> None:
             definition=definition,
             apply_to="queues",
             priority=rng.randint(0, 3),
-        )  # type: ignore[arg-type]
+        )
         set_policy(vhost, policy)
     node.scheduler.touch()
 
