@@ -166,7 +166,7 @@ def _connections(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
             rates.wake(still.wake(session))
             yield from _connection(session, rates)
         yield None
-    rates.drop(still.keep(sessions, node.vhosts.values()))
+    rates.drop(still.keep(node.sessions.keys(), node.vhosts.values()))
     for kind in (kinds.CONNECTION, kinds.CHANNEL):
         for key in history.unsampled(kind):
             values = rates.kept(key)
@@ -176,7 +176,7 @@ def _connections(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
 
 def _moved(sessions: Sequence[Session], rates: Rates) -> list[Session]:
     """Those of these that have to be read; the others rest."""
-    moved, still = rates.still.split([(each, _octets(each)) for each in sessions])
+    moved, still = rates.still.split(sessions, _octets)
     for session in still:
         if rates.rest(rates.still.keys(session)):
             rates.still.rest(session)

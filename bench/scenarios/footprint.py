@@ -83,6 +83,7 @@ def _idle_cpu(stage: Stage, peer: str) -> Outcome:
         try:
             run.await_stage()
             procfs.wait_idle(node.pid)
+            time.sleep(_HEARTBEAT_S / 2)  # each has said something once, and is idle from then on
             share = _share(node)
             run.finish()
         finally:

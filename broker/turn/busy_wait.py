@@ -25,6 +25,8 @@ from burrowmq.storage import real_time as time
 WAIT_S = 0.000_1
 """How long after a turn the loop stays awake; if turns are further apart on average, it sleeps as usual."""
 SPARE_PROCESSORS = 0.25
+UNASKED_LOOK_S = 10.0
+"""So often an idle node looks all the same: what it knows by then is not older than that when turns come fast again."""
 PASS_MAX_S = 0.000_02
 """At most so much of a pass counts as our waiting: if it took longer, somebody else had the processor."""
 
@@ -47,6 +49,7 @@ class BusyWait:
         self._idle_seconds = idle_seconds
         self._is_possible = usable() >= 2
         self.is_allowed = False
+        self._is_asked = True  # since the last look, by a turn
         self._is_waiting = False
         self._until = 0.0
         self._passed_at = 0.0
@@ -56,6 +59,7 @@ class BusyWait:
 
     def turn_ended(self) -> None:
         """A turn has ended and the next is due soon: stay awake for it."""
+        self._is_asked = True
         if not self.is_allowed:
             return
         now = self._passed_at = self._monotonic()
@@ -74,10 +78,16 @@ class BusyWait:
             self._is_waiting = False
 
     def look(self) -> None:
-        """Once a second: tell whether there is a processor to spare."""
-        if not self._is_possible:
+        """Once a second: tell whether there is a processor to spare.
+
+        While no turn asks, what is known stands: to read it costs an idle node a tenth of its processor time.
+        """
+        now = self._monotonic()
+        is_due = self._is_asked or now - self._looked_at >= UNASKED_LOOK_S
+        if not self._is_possible or not is_due:
             return
-        now, idle = self._monotonic(), self._idle_seconds()
+        self._is_asked = False
+        idle = self._idle_seconds()
         elapsed = now - self._looked_at
         spare_s = idle - self._idle_before + self._waited_s
         self.is_allowed = spare_s >= SPARE_PROCESSORS * elapsed

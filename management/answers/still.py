@@ -15,7 +15,8 @@ what it adds to the figures of its virtual host; the sums of that by virtual hos
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Set as AbstractSet
 from operator import add, sub
 from typing import NamedTuple, TypeVar
 
@@ -44,15 +45,18 @@ class Still:
         self.sums: dict[Hashable, Values] = {}
         """What all connections of a virtual host add to its figures."""
 
-    def split(self, found: Iterable[tuple[C, int | None]]) -> tuple[list[C], list[C]]:
+    def split(
+        self, connections: Iterable[C], octets_of: Callable[[C], int | None]
+    ) -> tuple[list[C], list[C]]:
         """Those of these connections that have to be read, and those that could rest from now on.
 
-        Each comes with its octets, as in `Seen`. Of those that rest already nothing is said.
+        `octets_of` is as in `Seen`. Of those that rest already nothing is said.
         """
         moved: list[C] = []
         still: list[C] = []
         rests, seen = self._resting.get, self._seen
-        for connection, octets in found:
+        for connection in connections:
+            octets = octets_of(connection)
             if octets is None:
                 moved.append(connection)
             elif rests(connection) != octets:
@@ -84,13 +88,14 @@ class Still:
         self.sums[seen.vhost] = seen.adds if before is None else tuple(map(add, before, seen.adds))
 
     def keep(
-        self, connections: Collection[Hashable], vhosts: Collection[Hashable]
+        self, connections: AbstractSet[Hashable], vhosts: Collection[Hashable]
     ) -> list[Hashable]:
         """Forget all but these; the keys of figures that were put aside of those forgotten."""
         freed: list[Hashable] = []
-        for gone in self._seen.keys() - set(connections):
-            freed += self.wake(gone)
-            self._take_off(gone)
+        if not self._seen.keys() <= connections:
+            for gone in self._seen.keys() - connections:
+                freed += self.wake(gone)
+                self._take_off(gone)
         for gone in self.sums.keys() - set(vhosts):
             del self.sums[gone]
         return freed

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from burrowmq.broker.turn.busy_wait import PASS_MAX_S, SPARE_PROCESSORS, WAIT_S, BusyWait
+from burrowmq.broker.turn.busy_wait import (
+    PASS_MAX_S,
+    SPARE_PROCESSORS,
+    UNASKED_LOOK_S,
+    WAIT_S,
+    BusyWait,
+)
 
 PASS_S = 0.000_005
 
@@ -17,15 +23,20 @@ class _Loop:
     def __init__(self, usable: float = 2.0) -> None:
         self.now = 100.0
         self.idle = 0.0
+        self.readings = 0
         self.is_store_idle = True
         self._ready: list[Callable[[], None]] = []
         self.wait = BusyWait(
             self._ready.append,
             lambda: self.is_store_idle,
             monotonic=lambda: self.now,
-            idle_seconds=lambda: self.idle,
+            idle_seconds=self._read_idle,
             usable=lambda: usable,
         )
+
+    def _read_idle(self) -> float:
+        self.readings += 1
+        return self.idle
 
     def second(self, *, idle: float) -> None:
         """A second passes in which the processors were idle for so long together."""
@@ -116,3 +127,26 @@ def test_a_later_turn_begins_again(loop: _Loop) -> None:
     loop.now += 5.0
     loop.wait.turn_ended()
     assert loop.passes() > 1
+
+
+def test_while_no_turn_asks_the_machine_is_seldom_looked_at(loop: _Loop) -> None:
+    loop.second(idle=1.0)
+    readings = loop.readings
+    for _ in range(round(UNASKED_LOOK_S) - 1):
+        loop.second(idle=0.0)
+    assert loop.readings == readings
+    assert loop.wait.is_allowed, "as far as it knows"
+    loop.second(idle=0.0)
+    assert loop.readings == readings + 1
+    assert not loop.wait.is_allowed
+
+
+def test_once_a_turn_asks_it_is_looked_at_each_second(loop: _Loop) -> None:
+    loop.second(idle=0.0)
+    assert not loop.wait.is_allowed
+    for _ in range(3):
+        readings = loop.readings
+        loop.wait.turn_ended()
+        loop.second(idle=1.0)
+        assert loop.readings == readings + 1
+        assert loop.wait.is_allowed
