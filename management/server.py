@@ -142,7 +142,8 @@ def _endpoint(route: Route) -> Handler:
         response = await route.handler(call)
         if route.method != "GET":
             if not route.is_about_process:
-                await commands.commit.durable(call.node)
+                done = commands.commit.durable if route.is_kept else commands.commit.turned
+                await done(call.node)
             if _is_logged(route):
                 host.process.observer.change_made(caller.name, route.method, request.raw_path)
         response = await encoded(request, response)

@@ -163,7 +163,8 @@ Handler = Callable[["Call"], Awaitable[web.StreamResponse]]
 class Route(NamedTuple):
     """One row of the API's table; `level` is the least user tag that may call it.
 
-    `is_about_process`: it is answered, and changes something, whether the application runs or not.
+    `is_about_process`: it is answered, and changes something, whether the application runs or not. Not `is_kept`:
+    nothing of what it does has to be on disk before it is answered, so that a full disk keeps no operator from it.
     """
 
     method: str
@@ -171,6 +172,7 @@ class Route(NamedTuple):
     handler: Handler
     level: str = "management"
     is_about_process: bool = False
+    is_kept: bool = True
 
 
 async def collect(rows: Iterable[T]) -> list[T]:

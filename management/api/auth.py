@@ -51,9 +51,17 @@ async def post_hash_password(call: Call) -> web.Response:
 
 ROUTES = (
     Route("GET", "/api/auth/attempts/{node}", attempts, "monitoring"),
-    Route("DELETE", "/api/auth/attempts/{node}", forget_attempts, "administrator"),
+    Route("DELETE", "/api/auth/attempts/{node}", forget_attempts, "administrator", is_kept=False),
     Route("GET", "/api/auth/attempts/{node}/source", attempts_by_source, "monitoring"),
-    Route("DELETE", "/api/auth/attempts/{node}/source", forget_attempts, "administrator"),
+    Route(
+        "DELETE",
+        "/api/auth/attempts/{node}/source",
+        forget_attempts,
+        "administrator",
+        is_kept=False,
+    ),
     Route("GET", "/api/auth/hash_password/{password}", hash_password, "administrator"),
-    Route("POST", "/api/burrowmq/hash-password", post_hash_password, "administrator"),
+    Route(
+        "POST", "/api/burrowmq/hash-password", post_hash_password, "administrator", is_kept=False
+    ),
 )

@@ -337,8 +337,10 @@ ROUTES = (
     Route("POST", "/api/burrowmq/shutdown", shutdown, "administrator", True),
     Route("POST", "/api/burrowmq/stop-app", stop_app, "trusted", True),
     Route("POST", "/api/burrowmq/start-app", start_app, "trusted", True),
-    Route("POST", "/api/burrowmq/close-connections", close_connections, "administrator"),
-    Route("POST", "/api/burrowmq/authenticate", authenticate, "administrator"),
+    Route(
+        "POST", "/api/burrowmq/close-connections", close_connections, "administrator", is_kept=False
+    ),
+    Route("POST", "/api/burrowmq/authenticate", authenticate, "administrator", is_kept=False),
     Route("POST", "/api/burrowmq/delete-queue", delete_queue, "administrator"),
     Route("POST", "/api/burrowmq/vhost-limits/{vhost}", set_vhost_limits, "administrator"),
     Route("POST", "/api/burrowmq/user-limits/{user}", set_user_limits, "administrator"),

@@ -163,9 +163,9 @@ async def consumers(call: Call) -> web.Response:
 ROUTES = (
     Route("GET", "/api/connections", connections),
     Route("GET", "/api/connections/username/{user}", connections_of_user),
-    Route("DELETE", "/api/connections/username/{user}", close_connections_of_user),
+    Route("DELETE", "/api/connections/username/{user}", close_connections_of_user, is_kept=False),
     Route("GET", "/api/connections/{name}", connection),
-    Route("DELETE", "/api/connections/{name}", close_connection),
+    Route("DELETE", "/api/connections/{name}", close_connection, is_kept=False),
     Route("GET", "/api/connections/{name}/channels", connection_channels),
     Route("GET", "/api/vhosts/{vhost}/connections", connections),
     Route("GET", "/api/channels", channels),

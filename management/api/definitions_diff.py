@@ -42,7 +42,7 @@ async def compare(call: Call) -> web.Response:
 
 
 ROUTES = tuple(
-    Route("POST", path, compare, "administrator")
+    Route("POST", path, compare, "administrator", is_kept=False)
     for path in ("/api/burrowmq/definitions-diff", "/api/burrowmq/definitions-diff/{vhost}")
 )
 """They change nothing: `management.server` does not log them as changes."""

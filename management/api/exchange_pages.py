@@ -141,5 +141,5 @@ async def _told(telling: Generator[None, None, Row]) -> Row:
 
 ROUTES = (
     Route("GET", "/api/burrowmq/pages/exchange/{vhost}/{exchange}", exchange_page),
-    Route("POST", "/api/burrowmq/pages/route/{vhost}/{exchange}", route),
+    Route("POST", "/api/burrowmq/pages/route/{vhost}/{exchange}", route, is_kept=False),
 )

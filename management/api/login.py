@@ -54,6 +54,6 @@ async def log_out(call: Call) -> web.Response:
 
 
 ROUTES = (
-    Route("POST", "/api/login", log_in),
-    Route("DELETE", "/api/login", log_out),
+    Route("POST", "/api/login", log_in, is_kept=False),
+    Route("DELETE", "/api/login", log_out, is_kept=False),
 )

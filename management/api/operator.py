@@ -147,12 +147,14 @@ def _log_tail(path: str, count: int) -> list[str]:
 
 
 ROUTES = (
-    Route("POST", "/api/burrowmq/memory-watermark", memory_watermark, "administrator"),
-    Route("POST", "/api/burrowmq/disk-free-limit", disk_free_limit, "administrator"),
-    Route("POST", "/api/burrowmq/log-level", log_level, "administrator"),
-    Route("POST", "/api/burrowmq/listeners", listeners, "administrator"),
-    Route("POST", "/api/burrowmq/maintenance", maintenance, "administrator"),
-    Route("POST", "/api/burrowmq/disk-watch", disk_watch, "administrator"),
+    Route(
+        "POST", "/api/burrowmq/memory-watermark", memory_watermark, "administrator", is_kept=False
+    ),
+    Route("POST", "/api/burrowmq/disk-free-limit", disk_free_limit, "administrator", is_kept=False),
+    Route("POST", "/api/burrowmq/log-level", log_level, "administrator", is_kept=False),
+    Route("POST", "/api/burrowmq/listeners", listeners, "administrator", is_kept=False),
+    Route("POST", "/api/burrowmq/maintenance", maintenance, "administrator", is_kept=False),
+    Route("POST", "/api/burrowmq/disk-watch", disk_watch, "administrator", is_kept=False),
     Route("POST", "/api/burrowmq/collect-garbage", collect_garbage, "administrator", True),
     Route("GET", "/api/burrowmq/os-environment", os_environment, "administrator"),
     Route("GET", "/api/burrowmq/certificates", certificates, "administrator"),

@@ -297,7 +297,13 @@ def _beyond(queue: QueuePort, settings: Settings) -> tuple[int, bool]:
 
 
 ROUTES = (
-    Route("POST", "/api/burrowmq/pages/policy-preview/{vhost}", policy_preview, "policymaker"),
+    Route(
+        "POST",
+        "/api/burrowmq/pages/policy-preview/{vhost}",
+        policy_preview,
+        "policymaker",
+        is_kept=False,
+    ),
     Route("GET", "/api/burrowmq/pages/overview", overview_page),
     Route("GET", "/api/burrowmq/pages/queue/{vhost}/{name}", queue_page),
     Route("GET", "/api/burrowmq/pages/compare", compare_page),

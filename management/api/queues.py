@@ -299,7 +299,7 @@ ROUTES = (
     Route("PUT", "/api/queues/{vhost}/{name}", declare),
     Route("DELETE", "/api/queues/{vhost}/{name}", delete),
     Route("DELETE", "/api/queues/{vhost}/{name}/contents", purge),
-    Route("POST", "/api/queues/{vhost}/{name}/get", get),
+    Route("POST", "/api/queues/{vhost}/{name}/get", get, is_kept=False),
     Route("GET", "/api/queues/{vhost}/{name}/bindings", queue_bindings),
     Route("POST", "/api/queues/{vhost}/{name}/actions", act, "policymaker"),
     Route("POST", "/api/rebalance/queues", rebalance, "administrator"),

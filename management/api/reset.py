@@ -46,8 +46,8 @@ async def tables(call: Call) -> web.Response:
 
 
 ROUTES = (
-    Route("DELETE", "/api/reset", reset, "administrator"),
-    Route("DELETE", "/api/reset/{node}", reset, "administrator"),
+    Route("DELETE", "/api/reset", reset, "administrator", is_kept=False),
+    Route("DELETE", "/api/reset/{node}", reset, "administrator", is_kept=False),
     Route("GET", "/api/config/effective", effective_configuration, "administrator"),
     Route("GET", f"{NODE_MEMORY}/relative", relative_memory, "monitoring"),
     Route("GET", f"{NODE_MEMORY}/ets", tables, "monitoring"),

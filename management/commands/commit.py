@@ -17,6 +17,8 @@ from burrowmq.management.answers.reply import ApiError
 from burrowmq.protocol.errors import AmqpError, PreconditionFailed
 
 COMMIT_TIMEOUT_S = 10.0
+PASSES_MAX = 1000
+"""Passes of the loop after which a turn is not waited for any more; one or two do."""
 T = TypeVar("T")
 
 
@@ -34,6 +36,16 @@ async def durable(node: RunningNode) -> None:
     if share is not None and share.is_waiting:
         await proposed(share.when_agreed)
     await _done(node, _waiter(node, lambda _: None))
+
+
+async def turned(node: RunningNode) -> None:
+    """Return when a turn has ended, and with it what is said to clients so far is on its way; the disk is not asked."""
+    turns = node.scheduler.turns
+    node.scheduler.touch()
+    for _ in range(PASSES_MAX):  # a stopped application has none
+        if node.scheduler.turns != turns:
+            return
+        await asyncio.sleep(0)
 
 
 def require_cluster(node: RunningNode) -> None:
@@ -83,7 +95,9 @@ async def _done(node: RunningNode, waiter: asyncio.Future[T]) -> T:
         (waiter, node.failed), timeout=COMMIT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
     )
     if not waiter.done():
-        raise ApiError(503, "store_failed", "the change was not written to disk; see the log")
+        full = node.alarms.causes.get("store", "")
+        why = f" yet: {full}" if full else "; see the log"
+        raise ApiError(503, "store_failed", f"the change was not written to disk{why}")
     return waiter.result()
 
 

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from burrowmq.management.commands import commit
 from tests.support.served import Served
 
 GZIP = {"Content-Encoding": "gzip"}
@@ -94,3 +95,58 @@ def test_who_leaves_while_sending_is_no_error_of_the_server(
 def test_an_origin_that_is_none_is_another_one(served: Served) -> None:
     answer = served.api("PUT", "/api/queues/%2F/q", {}, Origin="http://[")
     assert (answer.status, answer.body["error"]) == (403, "forbidden")
+
+
+NOTHING_KEPT = (
+    ("POST", "/api/login", {"username": "guest", "password": "guest"}),
+    ("DELETE", "/api/login", None),
+    ("POST", "/api/burrowmq/authenticate", {"username": "guest", "password": "guest"}),
+    ("POST", "/api/burrowmq/hash-password", {"password": "x"}),
+    ("POST", "/api/burrowmq/definitions-diff", {}),
+    (
+        "POST",
+        "/api/burrowmq/pages/policy-preview/%2F",
+        {"name": "p", "pattern": "o", "definition": {"max-length": 1}},
+    ),
+    ("POST", "/api/burrowmq/pages/route/%2F/amq.topic", {"routing_key": "a"}),
+    ("POST", "/api/burrowmq/disk-free-limit", {"absolute": 1}),
+    ("POST", "/api/burrowmq/memory-watermark", {"relative": 0.5}),
+    ("POST", "/api/burrowmq/disk-watch", {"enabled": True}),
+    ("POST", "/api/burrowmq/listeners", {"accept": True}),
+    ("POST", "/api/burrowmq/maintenance", {"enabled": False}),
+    ("POST", "/api/burrowmq/close-connections", {"reason": "x", "vhost": "/"}),
+    ("DELETE", "/api/connections/username/guest", None),
+    ("DELETE", "/api/auth/attempts/rabbit%40test", None),
+    ("DELETE", "/api/reset", None),
+)
+
+
+@pytest.fixture
+def full(served: Served, monkeypatch: pytest.MonkeyPatch) -> Served:
+    """A node whose disk takes nothing."""
+    monkeypatch.setattr(commit, "COMMIT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(served.node.scheduler, "when_committed", lambda *_: None)
+    return served
+
+
+@pytest.mark.parametrize(("method", "path", "body"), NOTHING_KEPT)
+def test_a_full_disk_keeps_nobody_from_what_leaves_nothing_on_it(
+    full: Served, method: str, path: str, body: object
+) -> None:
+    answer = full.api(method, path, body)
+    assert answer.status in (200, 204), answer
+
+
+def test_messages_that_were_got_are_answered_though_the_disk_takes_no_acks(full: Served) -> None:
+    body = {"count": 9, "ackmode": "ack_requeue_false", "encoding": "auto"}
+    answer = full.api("POST", "/api/queues/%2F/orders/get", body)
+    assert (answer.status, len(answer.body)) == (200, 3)
+
+
+def test_a_change_that_a_full_disk_does_not_take_says_so(full: Served) -> None:
+    full.node.alarms.causes["store"] = "/x/0.seg: pwrite failed: No space left on device"
+    answer = full.api("PUT", "/api/users/bob", {"password": "x", "tags": ""})
+    reason = (
+        "the change was not written to disk yet: /x/0.seg: pwrite failed: No space left on device"
+    )
+    assert (answer.status, answer.body["reason"]) == (503, reason)

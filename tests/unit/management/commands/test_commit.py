@@ -91,6 +91,16 @@ def test_a_batch_is_written_even_when_nothing_was_staged(bench: NodeBench) -> No
     assert bench.node.engine.epoch == epoch + 1
 
 
+def test_a_turn_is_waited_for_and_no_disk(bench: NodeBench) -> None:
+    node = bench.node
+    turns, epoch = node.scheduler.turns, node.engine.epoch
+    bench.loop.run_until_complete(commit.turned(node))
+    assert node.scheduler.turns > turns
+    node.scheduler.stop()
+    bench.loop.run_until_complete(commit.turned(node))
+    assert node.engine.epoch <= epoch + 1
+
+
 def test_what_a_queue_elsewhere_never_says_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
