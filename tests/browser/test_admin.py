@@ -45,6 +45,22 @@ def test_every_page_is_shown_without_a_complaint(
     assert looker.complaints == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_words_without_a_space_are_broken(
+    look: Callable[..., Looker], node: NodeClient, width: int
+) -> None:
+    word = "x" * 200
+    node.api("PUT", "/api/users/bob", {"password": "x", "tags": f"{word},{word}y"})
+    arguments = {"x-dead-letter-exchange": word, "x-dead-letter-routing-key": word}
+    node.api("PUT", "/api/queues/%2F/q", {"durable": True, "arguments": arguments})
+    looker = look(viewport={"width": width, "height": 800}).enter()
+    for address in ("admin/users", "admin/users/bob", "queues/%2F/q"):
+        looker.go(address)
+        looker.page.get_by_text(word).locator("visible=true").first.wait_for()
+        scrolls = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert not looker.page.evaluate(scrolls), address
+
+
 def test_names_that_are_hostile_are_text(look: Callable[..., Looker], node: NodeClient) -> None:
     name = quote(HOSTILE, safe="")
     node.api("PUT", f"/api/vhosts/{name}", {"description": HOSTILE, "tags": HOSTILE})

@@ -35,7 +35,7 @@ function InForce({vhost, settings}) {
     <th scope="col">Overruled</th></tr></thead><tbody>${settings.map((row) => {
     const show = (value) => (SHOW[row.key] && typeof value === "number" ? SHOW[row.key](value) : visible(value));
     const value = row.key === "dead-letter-exchange" ? html`<${ExchangeLink} vhost=${vhost} name=${row.value} />` : show(row.value);
-    return html`<tr key=${row.key}><td>${TITLES[row.key]}</td><td title=${String(row.value)}>${value}</td><td><${Source} vhost=${vhost} row=${row} /></td>
-      <td>${row.overruled.map((other, at) => html`${at ? ", " : ""}<s>${show(other.value)}</s> of <${Source} vhost=${vhost} row=${other} />`)}</td></tr>`;
+    return html`<tr key=${row.key}><td>${TITLES[row.key]}</td><td class="long" title=${String(row.value)}>${value}</td><td><${Source} vhost=${vhost} row=${row} /></td>
+      <td class="long">${row.overruled.map((other, at) => html`${at ? ", " : ""}<s>${show(other.value)}</s> of <${Source} vhost=${vhost} row=${other} />`)}</td></tr>`;
   })}</tbody></table>`;
 }

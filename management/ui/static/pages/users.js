@@ -19,7 +19,7 @@ export function Users(props) {
   const [count, setCount] = useState(0);
   const columns = [
     {key: "name", title: "Name", sort: "name", cell: (row) => html`<a href=${link(["admin", "users", row.name])}><${Name} value=${row.name} /></a>`},
-    {key: "tags", title: "Tags", cell: (row) => visible(row.tags.join(", "), "none: cannot use this page")},
+    {key: "tags", title: "Tags", cell: (row) => html`<span class="long">${visible(row.tags.join(", "), "none: cannot use this page")}</span>`},
     {key: "password", title: "Password", wide: true, cell: (row) => (row.has_password ? "set" : "none: no password logs in")},
     {key: "vhosts", title: "Virtual hosts", sort: "vhosts", figure: true, cell: (row) => number(row.vhosts) + (row.vhosts ? "" : " ⚠")},
     {key: "connections", title: "Connections", sort: "connections", figure: true, wide: true, cell: figure("connections")},
@@ -77,7 +77,7 @@ export function User(props) {
   const {data, refresh} = found;
   const isSelf = name === user.name;
   return html`<${Failure} error=${found.error} />
-    <p>${data.user.tags.length ? html`Tagged ${visible(data.user.tags.join(", "))}` : "No tag: it cannot use this page"}; ${data.user.has_password ? `logs in with a password (${data.user.algorithm})` : "no password logs in"}.${data.permissions.length ? null : html` <strong>It may enter no virtual host, so it cannot connect.</strong>`}</p>
+    <p class="long">${data.user.tags.length ? html`Tagged ${visible(data.user.tags.join(", "))}` : "No tag: it cannot use this page"}; ${data.user.has_password ? `logs in with a password (${data.user.algorithm})` : "no password logs in"}.${data.permissions.length ? null : html` <strong>It may enter no virtual host, so it cannot connect.</strong>`}</p>
     <h2>What it may do where</h2>
     <${Matrix} rows=${data.permissions} other="vhost" names=${data.vhosts} user=${name} onDone=${refresh} />
     <h2>Routing keys, where an exchange is to be narrower</h2>
