@@ -23,6 +23,7 @@ STORE_FILES_MIN = 12
 # A larger number saves nothing: opening a file again costs microseconds.
 STORE_FILES_MAX = 2048
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_FOUR_DIGITS = 999.5
 
 FILES_MIN = 256
 """File descriptors: those reserved for the store, listeners and pipes, and 140 connections."""
@@ -110,8 +111,18 @@ def shortfalls(found: Provision, data_dir: str) -> list[str]:
 
 
 def mib(count: int) -> str:
-    """A number of bytes as operators read it."""
+    """A number of bytes beside the least that a start takes, which is one of MiB."""
     return f"{count / (1 << 20):.1f} MiB"
+
+
+def amount(count: int) -> str:
+    """A number of bytes as operators read it: three digits, and the units of `disk_free_limit` and of the UI."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < _FOUR_DIGITS:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB" if value < _FOUR_DIGITS else f"{value:.0f} TB"
 
 
 def disk_free_bytes(path: str) -> int:

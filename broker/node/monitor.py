@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
-from burrowmq.broker.machine.resources import Measurement, mib
+from burrowmq.broker.machine.resources import Measurement, amount
 from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.turn.clock import Scheduler, Timer
 from burrowmq.broker.vhost.vhost import Vhost
@@ -166,7 +166,7 @@ class Monitor:
         self._ram_share.renew(used, limits.memory_bytes)
         is_on = used > limits.memory_bytes
         if is_on != ("memory" in self._alarms.active):
-            detail = f"{mib(used)} used, the watermark is {mib(limits.memory_bytes)}"
+            detail = f"{amount(used)} used, the watermark is {amount(limits.memory_bytes)}"
             self._alarms.update("memory", is_on, detail)
         paging_above = limits.paging_above_bytes
         self._page(paging_above is not None and used > paging_above)
@@ -176,7 +176,9 @@ class Monitor:
         if free is not None and self.is_watching_disk:
             is_on = free < limit
             if is_on != ("disk" in self._alarms.active):
-                self._alarms.update("disk", is_on, f"{mib(free)} free, the limit is {mib(limit)}")
+                self._alarms.update(
+                    "disk", is_on, f"{amount(free)} free, the limit is {amount(limit)}"
+                )
 
     def _page(self, is_paging: bool) -> None:
         if not (is_paging or self.is_paging):

@@ -377,13 +377,13 @@ class RunningNode:
 
     def _log_limits(self) -> None:
         """Say where the alarms begin and how far they are, and how many files and connections there may be."""
-        limits, mib = self.monitor.limits, resources.mib
+        limits, amount = self.monitor.limits, resources.amount
         found = self.process.machine.measure(self.config.data_dir)
-        free = "unknown" if found.disk_free_bytes is None else mib(found.disk_free_bytes)
-        total = mib(limits.memory_total_bytes)
+        free = "unknown" if found.disk_free_bytes is None else amount(found.disk_free_bytes)
+        total = amount(limits.memory_total_bytes)
         self.observer.limits_known(
-            f"{mib(found.rss_bytes)} used, the watermark is {mib(limits.memory_bytes)} of {total}",
-            f"{free} free, the limit is {mib(limits.disk_free_bytes)}",
+            f"{amount(found.rss_bytes)} used, the watermark is {amount(limits.memory_bytes)} of {total}",
+            f"{free} free, the limit is {amount(limits.disk_free_bytes)}",
             f"{resources.open_files()} open, the limit is {resources.files_max()}",
             self.process.sockets_max,
         )

@@ -123,3 +123,23 @@ def test_the_store_has_the_files_that_sockets_leave(monkeypatch):
     ):
         monkeypatch.setattr(resources, "files_max", lambda limit=limit: limit)
         assert (resources.sockets_max(), resources.store_files_max()) == (sockets, files)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1 MB"),
+        (50_000_000, "50 MB"),
+        (67_930_000, "67.9 MB"),
+        (10_110_438_400, "10.1 GB"),
+        (216_900_000_000, "217 GB"),
+        (2 * 10**12, "2 TB"),
+        (10**16, "10000 TB"),
+    ],
+)
+def test_an_amount_has_three_digits(count, text):
+    assert resources.amount(count) == text

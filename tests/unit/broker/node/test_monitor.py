@@ -78,10 +78,10 @@ def test_an_alarm_says_how_much_there_is_once():
     for _ in range(2):
         world.look(3 << 20, free=1 << 20)
     world.look(10, free=None)
-    limit = "0.0 MiB"
+    limit = "100 B"
     assert world.bench.observer.events == [
-        ("alarm_set", ("memory", f"3.0 MiB used, the watermark is {limit}")),
-        ("alarm_cleared", ("memory", f"0.0 MiB used, the watermark is {limit}")),
+        ("alarm_set", ("memory", f"3.15 MB used, the watermark is {limit}")),
+        ("alarm_cleared", ("memory", f"10 B used, the watermark is {limit}")),
     ]
 
 

@@ -26,7 +26,7 @@ def test_alarm_fails_the_checks(served: Served) -> None:
     answer = served.api("GET", f"{CHECKS}/alarms")
     (alarm,) = answer.body["alarms"]
     assert (answer.status, alarm["node"], alarm["resource"]) == (503, "rabbit@test", "memory")
-    assert alarm["cause"].endswith("the watermark is 381.5 MiB")
+    assert alarm["cause"].endswith("the watermark is 400 MB")
     assert served.api("GET", f"{CHECKS}/local-alarms").status == 503
     assert served.api("GET", "/api/healthchecks/node").status == 503
 
