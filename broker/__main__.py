@@ -104,13 +104,20 @@ async def run(loaded: Loaded) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     try:
-        return await _serve(loaded, LogObserver(sinks), tail)
+        return await _serve(loaded, sinks, tail)
     finally:
         sinks.close()
 
 
-async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
-    config = loaded.config
+def _cannot_start(sinks: Sinks, reason: str) -> int:
+    """Say why on standard error, and in the log file for who looks there; the exit status."""
+    sys.stderr.write(f"burrowmq-server: cannot start: {reason}\n")
+    LogObserver(sinks.files()).start_failed(reason)
+    return 1
+
+
+async def _serve(loaded: Loaded, sinks: Sinks, tail: LogTail) -> int:
+    config, observer = loaded.config, LogObserver(sinks)
     node = Node(config, observer, loaded.files, effective=loaded.effective, log_tail=tail)
     _say_start(observer, node)
     for warning in loaded.warnings:
@@ -127,14 +134,13 @@ async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
     try:
         await node.start()
     except START_ERRORS as error:
-        sys.stderr.write(f"burrowmq-server: cannot start: {reason_of(error)}\n")
-        return 1
+        return _cannot_start(sinks, reason_of(error))
     try:
         bound = import_module("burrowmq.management.bound_sockets").bind(node.process)
     except OSError as error:
-        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
+        status = _cannot_start(sinks, str(error))
         await node.stop()
-        return 1
+        return status
     node.announce(process_age_s())
     notice.ready(loop)
     # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.

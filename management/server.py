@@ -40,7 +40,7 @@ from burrowmq.management.answers.reply import (
     running_of,
     unauthorised,
 )
-from burrowmq.management.api import definitions_diff
+from burrowmq.management.api import definitions_diff, operator
 from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
@@ -70,6 +70,21 @@ QUESTIONS = frozenset(
         *(route.path for route in definitions_diff.ROUTES),
     }
 )
+# Changes of which the path does not say what was done, and whose bodies hold no secret.
+TOLD_WITH_BODY = frozenset(
+    {
+        *(route.path for route in operator.ROUTES if route.method == "POST"),
+        "/api/burrowmq/backup",
+        "/api/burrowmq/close-connections",
+        "/api/burrowmq/delete-queue",
+        "/api/burrowmq/members",
+        "/api/burrowmq/user-limits/{user}",
+        "/api/burrowmq/vhost-limits/{vhost}",
+        "/api/burrowmq/vhosts/{vhost}",
+        "/api/cluster-name",
+    }
+)
+BODY_TOLD_MAX = 500
 ALARMS = "X-Alarms"
 # What RabbitMQ's log calls them.
 MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
@@ -145,7 +160,8 @@ def _endpoint(route: Route) -> Handler:
                 done = commands.commit.durable if route.is_kept else commands.commit.turned
                 await done(call.node)
             if _is_logged(route):
-                host.process.observer.change_made(caller.name, route.method, request.raw_path)
+                body = await _told(route, request)
+                host.process.observer.change_made(caller.name, route.method, request.raw_path, body)
         response = await encoded(request, response)
         if ASKED_BY_SCRIPT in request.headers and not route.is_about_process:
             _name_alarms(call, response)
@@ -157,6 +173,13 @@ def _endpoint(route: Route) -> Handler:
 def _is_form(request: web.Request) -> bool:
     """Whether its body is read part by part."""
     return request.content_type == "multipart/form-data"
+
+
+async def _told(route: Route, request: web.Request) -> str:
+    """What the log has of a change's body."""
+    if route.path not in TOLD_WITH_BODY:
+        return ""
+    return (await request.read())[:BODY_TOLD_MAX].decode("utf-8", "replace")
 
 
 def _name_alarms(call: Call, response: web.StreamResponse) -> None:

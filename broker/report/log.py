@@ -145,15 +145,20 @@ class LogObserver:
         """A resource alarm went off."""
         self._log.warning("alarm_cleared", resource=resource, detail=detail)
 
-    def change_made(self, user: str, method: str, path: str) -> None:
+    def change_made(self, user: str, method: str, path: str, body: str) -> None:
         """Somebody changed the node."""
-        self._log.info("change_made", user=user, method=method, path=path)
+        more = {"body": body} if body else {}
+        self._log.info("change_made", user=user, method=method, path=path, **more)
 
     def node_starting(self, version: str, name: str, data_dir: str, config_files: str) -> None:
         """The start begins."""
         self._log.info(
             f"Starting BurrowMQ {version}", node=name, data_dir=data_dir, config_files=config_files
         )
+
+    def start_failed(self, reason: str) -> None:
+        """The node cannot start."""
+        self._log.critical("start_failed", reason=reason)
 
     def limits_known(self, memory: str, disk: str, files: str, sockets: int) -> None:
         """The limits that this node works with, and how far they are."""

@@ -39,6 +39,10 @@ class Sinks:
         self._sinks = tuple(sinks)
         self._loggers = [make_logger(each.level, each.form, each.stream) for each in self._sinks]
 
+    def files(self) -> Sinks:
+        """Those of the sinks that are files: for what standard error has in other words."""
+        return Sinks([each for each in self._sinks if isinstance(each.stream, LogFile)])
+
     def close(self) -> None:
         """Close the files among the sinks; lines that come later are dropped there."""
         for each in self._sinks:
@@ -123,7 +127,9 @@ class LogFile:
                 os.makedirs(directory, exist_ok=True)
             return open(self.path, "a", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            raise CannotLog(f"cannot open log file {self.path}: {error.strerror}") from error
+            way = "look at that disk, or name another with log.file or log.dir"
+            text = f"cannot open log file {self.path}: {error.strerror}; {way}"
+            raise CannotLog(text) from error
 
     def _follow(self) -> None:
         """Open the file again when another, or none, has its name now."""

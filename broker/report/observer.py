@@ -52,8 +52,8 @@ class Observer(Protocol):
     def alarm_cleared(self, resource: str, detail: str) -> None:
         """A resource alarm went off."""
 
-    def change_made(self, user: str, method: str, path: str) -> None:
-        """Somebody changed the node through the HTTP API or with burrowctl."""
+    def change_made(self, user: str, method: str, path: str, body: str) -> None:
+        """Somebody changed the node through the HTTP API or with burrowctl; `body` is "" where the path says enough."""
 
     def node_starting(self, version: str, name: str, data_dir: str, config_files: str) -> None:
         """The start begins, with these settings."""

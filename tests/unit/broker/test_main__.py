@@ -268,8 +268,8 @@ def test_the_log_begins_with_limits_and_how_far_they_are(program: Program) -> No
     assert program.call(**{"vm_memory_high_watermark.absolute": "64GiB"}) == 0
     assert "Starting BurrowMQ" in program.log.text.splitlines()[0]
     (line,) = (line for line in program.log.text.splitlines() if "limits_known" in line)
-    assert "used, the watermark is 65536.0 MiB of" in line
-    assert "MiB free, the limit is 47.7 MiB" in line
+    assert "used, the watermark is 68.7 GB of" in line
+    assert "B free, the limit is 50 MB" in line
     assert "open, the limit is" in line
 
 
@@ -333,10 +333,22 @@ def test_management_that_cannot_listen_ends_it_and_leaves_the_directory_free(
     assert program.call() == 0
 
 
+@pytest.mark.parametrize("port", ["port", "management_port"])
+def test_the_log_file_says_why_a_start_failed(program: Program, tmp_path: Path, port: str) -> None:
+    path = tmp_path / "node.log"
+    with socket.create_server(("127.0.0.1", getattr(program, port))):
+        assert program.call(**{"log.file": str(path)}) == 1
+    (line,) = (line for line in path.read_text().splitlines() if "start_failed" in line)
+    assert "[critical] start_failed reason='cannot listen on 127.0.0.1:" in line
+    assert "Address already in use; stop what uses it, or name another with" in line
+    assert "start_failed" not in program.log.text, "standard error has it in a line of its own"
+
+
 def test_a_log_file_that_cannot_be_opened_ends_it(program: Program, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert program.call(**{"log.dir": str(tmp_path / "file"), "log.file": "node.log"}) == 1
     assert "burrowmq-server: cannot start: cannot open log file" in program.log.text
+    assert "name another with log.file or log.dir" in program.log.text
 
 
 def test_a_process_is_older_each_time_it_is_asked() -> None:

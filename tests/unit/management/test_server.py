@@ -46,9 +46,29 @@ def test_the_log_has_failed_logins_and_changes(served: Served) -> None:
     served.api("PUT", "/api/users/bad", "{")
     served.api("GET", "/api/queues")
     assert observer.named("change_made") == [
-        ("guest", "PUT", "/api/vhosts/a%2Fb"),
-        ("guest", "DELETE", "/api/queues/%2F/q"),
+        ("guest", "PUT", "/api/vhosts/a%2Fb", ""),
+        ("guest", "DELETE", "/api/queues/%2F/q", ""),
     ]
+
+
+def test_the_log_says_what_was_done_where_the_path_does_not(served: Served) -> None:
+    served.ctl("drain")
+    served.ctl("revive")
+    served.ctl("delete_queue", "lazy")
+    served.ctl("set_disk_free_limit", "1MB")
+    served.ctl("add_user", "bob", "secret")
+    served.api("POST", "/api/burrowmq/log-level", {"level": "none", "more": "x" * 600})
+    found = [(path, body) for *_, path, body in served.bench.observer.named("change_made")]
+    assert found[:5] == [
+        ("/api/burrowmq/maintenance", '{"enabled": true}'),
+        ("/api/burrowmq/maintenance", '{"enabled": false}'),
+        ("/api/burrowmq/delete-queue", found[2][1]),
+        ("/api/burrowmq/disk-free-limit", found[3][1]),
+        ("/api/users/bob", ""),
+    ]
+    assert '"lazy"' in found[2][1]
+    assert "1000000" in found[3][1]
+    assert len(found[5][1]) == 500, "a long body is cut"
 
 
 def test_a_page_of_the_ui_is_told_of_alarms_with_every_answer(served: Served) -> None:

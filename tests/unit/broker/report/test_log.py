@@ -52,6 +52,13 @@ def test_the_ready_line_is_the_one_that_scripts_wait_for():
     assert "[info] Server startup complete node=rabbit@h codec=compiled seconds=0.25" in line
 
 
+def test_a_change_has_its_body_where_there_is_one():
+    (line,) = lines("plain", lambda o: o.change_made("bob", "POST", "/a", '{"enabled": true}'))
+    assert line.endswith("""change_made user=bob method=POST path=/a body='{"enabled": true}'""")
+    (line,) = lines("plain", lambda o: o.change_made("bob", "PUT", "/a", ""))
+    assert line.endswith("change_made user=bob method=PUT path=/a")
+
+
 def test_names_from_outside_stay_on_their_line():
     forged = "q\n2026-01-01 [error] forged"
     (line,) = lines("plain", lambda o: o.dead_letter_cycle_cut("/", forged))
