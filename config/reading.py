@@ -10,6 +10,7 @@ Invariants: nothing is written; a setting is taken, named in a warning or a prob
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from burrowmq.config import effective, tls
@@ -140,11 +141,21 @@ class Reading:
     def _unknown(self, setting: Setting) -> None:
         import difflib  # noqa: PLC0415 - for mistakes only
 
-        every = (*self._options, *example_names())
+        every = (*self._named_as(setting.key), *example_names())
         nearest = difflib.get_close_matches(setting.key, every, n=_SUGGESTIONS, cutoff=0.6)
         # No guess for a name that is near nothing: `foo` is not a mistyped `log.console`.
         reason = "there is no setting with that name"
         self.refuse(setting, reason if nearest else f"{reason}{_ALL_KEYS}", tuple(nearest))
+
+    def _named_as(self, key: str) -> Iterator[str]:
+        """All keys; those with a name of the operator's choice in them have the one that stands in that place here."""
+        parts = key.split(".")
+        for name in self._options:
+            wanted = name.split(".")
+            if "$" in name and len(wanted) == len(parts):
+                pairs = zip(wanted, parts, strict=True)
+                name = ".".join(given if want.startswith("$") else want for want, given in pairs)
+            yield name
 
     def warn(self, setting: Setting, text: str) -> None:
         """Note what the operator should hear about a setting."""

@@ -368,7 +368,7 @@ class NodeConfig:
     )
     frame_max: int = option(
         "frame_max",
-        units.binary_size(0, 2**31 - 1),
+        units.frame_size,
         "131072",
         "Largest frame proposed to clients, 0 for no limit.",
     )
@@ -403,7 +403,7 @@ class NodeConfig:
         "max_message_size",
         units.integer(0, MAX_MESSAGE_SIZE),
         "134217728",
-        "Largest message body, at most 512 MiB.",
+        "Largest message body in bytes, at most 512 MiB.",
     )
     consumer_timeout_ms: int | None = option(
         "consumer_timeout",
@@ -446,13 +446,13 @@ class NodeConfig:
     )
     load_definitions: str | None = option(
         "load_definitions",
-        units.optional(units.text),
+        units.optional(units.readable),
         None,
-        "File of definitions to import at start.",
+        "File of definitions to import at start, or a directory of such files, which are imported in name order.",
     )
     static_shovels: str | None = option(
         "static_shovels",
-        units.optional(units.text),
+        units.optional(units.readable_file),
         None,
         "File of shovels that are there as long as the node runs: a JSON object of names and their definitions.",
         ours=True,

@@ -45,18 +45,10 @@ class TlsConfig:
 NO_TLS = TlsConfig()
 
 
-def readable_file(value: str) -> str:
-    """Return the path of a file that can be read."""
-    if not os.path.isfile(value) or not os.access(value, os.R_OK):
-        # RabbitMQ's words.
-        raise ValueError(f"file {value} does not exist or cannot be read by the node")
-    return value
-
-
 KEYS = (
-    Option("cacertfile", readable_file, None, "Certificates of the authorities that vouch for clients, PEM."),
-    Option("certfile", readable_file, None, "The listener's certificate and those between it and its authority, PEM."),
-    Option("keyfile", readable_file, None, "The certificate's private key, PEM."),
+    Option("cacertfile", units.readable_file, None, "Certificates of the authorities that vouch for clients, PEM."),
+    Option("certfile", units.readable_file, None, "The listener's certificate and those between it and its authority, PEM."),
+    Option("keyfile", units.readable_file, None, "The certificate's private key, PEM."),
     Option("password", units.text, None, "Passphrase of an encrypted private key."),
     Option("verify", units.choice("verify_peer", "verify_none"), "verify_none",
            "`verify_peer`: ask clients for a certificate and check it."),

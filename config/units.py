@@ -12,6 +12,7 @@ Source: rabbitmq-server, deps/rabbit/priv/schema/rabbit.schema and cuttlefish's 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -22,10 +23,12 @@ T = TypeVar("T")
 Reader = Callable[[str], T]
 
 _SIZE = re.compile(r"(\d+)\s*([A-Za-z]*)\Z")
+_WITH_UNIT = re.compile(r"[\d.]+ *[A-Za-z%]+\Z")
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\Z")
 _PORT_MAX = 65535
+FRAME_SIZE_MIN = 4096
 C_INT_MAX = 2**31 - 1
 """What an option of a socket may be."""
 _NUMBER_MAX = 40
@@ -73,6 +76,25 @@ def directory(value: str) -> str:
     return text(value)
 
 
+def readable(value: str) -> str:
+    """Return the name of a file or directory that can be read."""
+    if not os.access(text(value), os.R_OK):
+        raise ValueError(unreadable(value))
+    return value
+
+
+def readable_file(value: str) -> str:
+    """Return the name of a file that can be read."""
+    if not os.path.isfile(text(value)):
+        raise ValueError(unreadable(value))
+    return readable(value)
+
+
+def unreadable(name: str) -> str:
+    """Say in RabbitMQ's words that a file is of no use."""
+    return f"file {name} does not exist or cannot be read by the node"
+
+
 def _check_length(value: str) -> None:
     """Refuse what Python would refuse in words of its own, or not convert at all."""
     if len(value) > _NUMBER_MAX:
@@ -85,7 +107,8 @@ def integer(least: int, most: int | None = None) -> Reader[int]:
     def read(value: str) -> int:
         _check_length(value)
         if not re.fullmatch(r"[+-]?\d+", value):
-            raise ValueError(f"{value!r} cannot be converted to an integer")
+            bare = ", write a whole number without a unit" if _WITH_UNIT.match(value) else ""
+            raise ValueError(f"{value!r} cannot be converted to an integer{bare}")
         number = int(value)
         if number < least or (most is not None and number > most):
             upper = "" if most is None else f" and at most {most}"
@@ -156,6 +179,14 @@ def binary_size(least: int, most: int | None = None) -> Reader[int]:
     """Return a reader of sizes whose every unit is a power of 1024 (RabbitMQ's `bytesize` type)."""
     number = integer(least, most)
     return lambda value: number(str(_sized(value, _BINARY)))
+
+
+def frame_size(value: str) -> int:
+    """Return the size of the largest frame, 0 for no limit; no client may agree to less than AMQP's least."""
+    number = binary_size(0, C_INT_MAX)(value)
+    if 0 < number < FRAME_SIZE_MIN:
+        raise ValueError(f"{number} is out of range, it must be 0 or at least {FRAME_SIZE_MIN}")
+    return number
 
 
 def duration_ms(least: int) -> Reader[int]:

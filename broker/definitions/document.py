@@ -14,6 +14,7 @@ Source: rabbit_definitions, rabbit_mgmt_wm_definitions (3.13).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -86,18 +87,31 @@ class DefinedNode(Protocol):
 
 
 def import_file(node: DefinedNode, path: str) -> None:
-    """Take over the file that the configuration names.
+    """Take over the file that the configuration names, or all of a directory in name order, as RabbitMQ does.
 
     Raises: ImportRefused, naming the file.
     """
+    for name in _files(path):
+        try:
+            with open(name, encoding="utf-8") as file:
+                document = json_document.parse(file.read())
+            if not isinstance(document, dict):
+                raise ImportRefused("no JSON object")
+            import_document(node, document)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ImportRefused(f"definitions in {name} cannot be imported: {reason}") from error
+
+
+def _files(path: str) -> list[str]:
+    """The files that a path stands for; Kubernetes mounts a directory with hidden ones that are no definitions."""
+    if not os.path.isdir(path):
+        return [path]
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json_document.parse(file.read())
-        if not isinstance(document, dict):
-            raise ImportRefused("no JSON object")
-        import_document(node, document)
-    except (OSError, ValueError) as error:
-        raise ImportRefused(f"definitions in {path} cannot be imported: {error}") from error
+        names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+    except OSError as error:
+        raise ImportRefused(f"definitions in {path} cannot be read: {error.strerror}") from error
+    return list(filter(os.path.isfile, (os.path.join(path, name) for name in names)))
 
 
 def import_document(

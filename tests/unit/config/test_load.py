@@ -146,6 +146,38 @@ def test_what_is_near_no_key_gets_no_guess() -> None:
         load(None, {}, [("foo", "1")], None)
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("listners.tcp.mine", "listeners.tcp.mine"),
+        ("default_limits.vhosts.1.max_connection", "default_limits.vhosts.1.max_connections"),
+        ("default_users.bob.pasword", "default_users.bob.password"),
+        ("ssl_option.versions.1", "ssl_options.versions.1"),
+    ],
+)
+def test_a_guess_has_the_name_that_the_operator_chose(key: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, {}, [(key, "1")], None)
+    (problem,) = caught.value.problems
+    assert problem.nearest[0] == meant
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "load_definitions",
+        "definitions.local.path",
+        "management.load_definitions",
+        "static_shovels",
+    ],
+)
+def test_a_file_that_is_not_there_is_told_with_its_line(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "a.conf"
+    file.write_text(f"heartbeat = 3\n{key} = {tmp_path}/none.json\n")
+    with pytest.raises(ConfigError, match=rf"a\.conf:2: {key}: file .*none\.json does not exist"):
+        load(str(file), {}, (), None)
+
+
 def test_a_value_without_effect_is_checked_and_named() -> None:
     loaded = load(None, {}, [("tcp_listen_options.linger.timeout", "10")], None)
     (warning,) = loaded.warnings

@@ -62,11 +62,11 @@ CASES = {
         {"prometheus.tcp.port", "prometheus.tcp.ip"},
     ),
     "definitions": (
-        ["load_definitions = a", "definitions.local.path = b", "management.load_definitions = c"],
+        ["load_definitions = .", "definitions.local.path = .", "management.load_definitions = ."],
         {"definitions.local.path", "management.load_definitions"},
     ),
     "definitions without the first name": (
-        ["definitions.local.path = b", "management.load_definitions = c"],
+        ["definitions.local.path = .", "management.load_definitions = ."],
         {"management.load_definitions"},
     ),
     "old names of the management's listener": (

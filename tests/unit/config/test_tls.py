@@ -9,7 +9,7 @@ import pytest
 
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import load
-from burrowmq.config.tls import BadTls, TlsConfig, make_context, open_keys, readable_file
+from burrowmq.config.tls import BadTls, TlsConfig, make_context, open_keys
 from burrowmq.config.units import Endpoint
 from tests.support.certificates import Authority, Leaf, distinguished
 
@@ -103,11 +103,6 @@ def test_the_option_to_blame_is_named(server, authority, tmp_path):
         with pytest.raises(BadTls) as caught:
             make_context(options)
         assert caught.value.key == blamed, options
-
-
-def test_a_file_that_cannot_be_read(tmp_path):
-    with pytest.raises(ValueError, match="does not exist or cannot be read by the node"):
-        readable_file(str(tmp_path / "missing"))
 
 
 def test_a_key_that_everybody_can_read_is_a_warning(server):

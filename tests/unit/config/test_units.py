@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from burrowmq.config import units
@@ -52,8 +54,29 @@ def test_ranges_are_kept() -> None:
             units.integer(0, 9)(text)
     with pytest.raises(ValueError, match="cannot be converted to an integer"):
         units.integer(0)("64MB")
+    for text in ("64MB", "30 m", "60s", "1.5h", "40%"):
+        with pytest.raises(ValueError, match="write a whole number without a unit"):
+            units.integer(0)(text)
+    with pytest.raises(ValueError, match="'minus' cannot be converted to an integer$"):
+        units.integer(0)("minus")
     with pytest.raises(ValueError, match="out of range"):
         units.size(0, 1000)("2k")
+
+
+def test_a_frame_is_no_smaller_than_any_client_may_agree_to() -> None:
+    assert [units.frame_size(text) for text in ("0", "4096", "4kb")] == [0, 4096, 4096]
+    for text in ("1", "4095"):
+        with pytest.raises(ValueError, match="out of range, it must be 0 or at least 4096"):
+            units.frame_size(text)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    for read in (units.readable, units.readable_file):
+        with pytest.raises(ValueError, match="does not exist or cannot be read by the node"):
+            read(str(tmp_path / "missing"))
+    assert units.readable(str(tmp_path)) == str(tmp_path)
+    with pytest.raises(ValueError, match="does not exist or cannot be read by the node"):
+        units.readable_file(str(tmp_path))
 
 
 def test_limit_knows_infinity() -> None:

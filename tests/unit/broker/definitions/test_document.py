@@ -232,6 +232,24 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert "q" in node.vhosts["v"].queues
 
 
+def test_a_directory_is_imported_in_name_order(tmp_path: Path) -> None:
+    node = empty()
+    (tmp_path / "2.json").write_text(json.dumps({"queues": [{"vhost": "w", "name": "q"}]}))
+    (tmp_path / "1.json").write_text(json.dumps({"vhosts": [{"name": "w"}]}))
+    (tmp_path / "..data").mkdir()  # Kubernetes makes one
+    (tmp_path / ".1.json.swp").write_text("{")
+    import_file(node, str(tmp_path))
+    assert "q" in node.vhosts["w"].queues
+    (tmp_path / "3.json").write_text("{")
+    with pytest.raises(ImportRefused, match=r"definitions in .*3\.json cannot be imported"):
+        import_file(empty(), str(tmp_path))
+
+
+def test_what_the_system_refuses_is_told_without_its_number(tmp_path: Path) -> None:
+    with pytest.raises(ImportRefused, match="cannot be imported: No such file or directory$"):
+        import_file(empty(), str(tmp_path / "none.json"))
+
+
 @pytest.mark.parametrize(
     ("section", "entry"),
     [
