@@ -53,6 +53,7 @@ def made_of(
     config = compose.node_config(reading.values, environ)
     if not reading.problems:
         reading.try_tls(config)
+        reading.check_ports(config)
     if reading.problems:
         raise ConfigError(tuple(reading.problems))
     return Loaded(

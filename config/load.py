@@ -38,7 +38,7 @@ def parse_argv(argv: Sequence[str], version: str = "") -> Invocation:
         " Runs in the foreground and logs to standard error.",
         epilog="Without a configuration: AMQP 5672, management 15672, metrics 15692, on this machine only, user and"
         " password guest. SIGTERM or `burrowctl shutdown` stops it. Exit status: 0 stopped cleanly,"
-        " 2 wrong arguments, 78 bad configuration, 1 cannot start or cannot close its store.",
+        " 1 cannot start or cannot close its store, 2 wrong arguments, 74 its disk failed, 78 bad configuration.",
     )
     parser.add_argument("--config", metavar="FILE", help="rabbitmq.conf to read")
     parser.add_argument(

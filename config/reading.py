@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from burrowmq.config import effective, tls
+from burrowmq.config import effective, ports, tls
 from burrowmq.config.compose import COMPOSED
 from burrowmq.config.errors import Problem
 from burrowmq.config.known import agrees, example_names, why_idle, why_not_here
@@ -114,6 +114,15 @@ class Reading:
             else:
                 self.warnings += tls.open_keys(options)
 
+    def check_ports(self, config: NodeConfig) -> None:
+        """Refuse an address that two parts would listen at; the one that somebody wrote down is to blame."""
+        for first, second, endpoint in ports.clashes(config):
+            setting, other = ports.written(second, self.settings), first
+            if setting is None:
+                setting, other = ports.written(first, self.settings), second
+            if setting is not None:
+                self.refuse(setting, f"port {endpoint.port} is that of {other} too, name another")
+
     def effective(self) -> tuple[effective.Effective, ...]:
         """Return what the node will run with, and where each value comes from."""
         return effective.rows(self._options.values(), self.settings, self.idle)
@@ -154,8 +163,9 @@ class Reading:
             wanted = name.split(".")
             if "$" in name and len(wanted) == len(parts):
                 pairs = zip(wanted, parts, strict=True)
-                name = ".".join(given if want.startswith("$") else want for want, given in pairs)
-            yield name
+                yield ".".join(given if want.startswith("$") else want for want, given in pairs)
+            else:
+                yield name
 
     def warn(self, setting: Setting, text: str) -> None:
         """Note what the operator should hear about a setting."""

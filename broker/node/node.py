@@ -56,6 +56,9 @@ START_ERRORS = (
 """What `Node.start` raises when something outside the program is in its way; `reason_of` has the words."""
 
 
+AMQP_KEYS = "listeners.tcp or listeners.ssl"
+
+
 def _nothing() -> None:
     return None
 
@@ -65,7 +68,7 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, StorageError):
         return with_way_out(error)
     if isinstance(error, CannotListen):
-        return f"{error}; {way_out(error.__cause__, 'listeners.tcp.default')}"
+        return f"{error}; {way_out(error.__cause__, AMQP_KEYS)}"
     return str(error)
 
 

@@ -29,6 +29,8 @@ def way_out(cause: BaseException | None, key: str) -> str:
     """What to do about an address that could not be bound; `key` names where it was written."""
     number = cause.errno if isinstance(cause, OSError) else None
     another = f"name another with {key}"
+    if isinstance(cause, socket.gaierror):
+        return f"this machine finds no address of that name; {another}"
     if number in {errno.EACCES, errno.EPERM}:
         return (
             "a port below 1024 takes a right that this user does not have: CAP_NET_BIND_SERVICE (systemd:"

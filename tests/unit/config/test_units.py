@@ -57,7 +57,7 @@ def test_ranges_are_kept() -> None:
     for text in ("64MB", "30 m", "60s", "1.5h", "40%"):
         with pytest.raises(ValueError, match="write a whole number without a unit"):
             units.integer(0)(text)
-    with pytest.raises(ValueError, match="'minus' cannot be converted to an integer$"):
+    with pytest.raises(ValueError, match=r"'minus' cannot be converted to an integer$"):
         units.integer(0)("minus")
     with pytest.raises(ValueError, match="out of range"):
         units.size(0, 1000)("2k")

@@ -246,7 +246,7 @@ def test_a_directory_is_imported_in_name_order(tmp_path: Path) -> None:
 
 
 def test_what_the_system_refuses_is_told_without_its_number(tmp_path: Path) -> None:
-    with pytest.raises(ImportRefused, match="cannot be imported: No such file or directory$"):
+    with pytest.raises(ImportRefused, match=r"cannot be imported: No such file or directory$"):
         import_file(empty(), str(tmp_path / "none.json"))
 
 

@@ -86,7 +86,10 @@ def test_a_start_that_failed_can_be_tried_again(tmp_path):
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.EADDRINUSE, "stop what uses it, or name another with listeners.tcp.default"),
+        (
+            errno.EADDRINUSE,
+            "stop what uses it, or name another with listeners.tcp or listeners.ssl",
+        ),
         (errno.EACCES, "a port below 1024 takes a right that this user does not have: CAP_NET"),
         (errno.EADDRNOTAVAIL, "this machine has no such address; name another with listeners.tcp"),
     ],
@@ -96,7 +99,15 @@ def test_the_words_for_a_port_that_cannot_be_had_say_what_to_do(number: int, wor
     error.__cause__ = OSError(number, "why")
     text = reason_of(error)
     assert text.startswith(f"cannot listen on x:1: why; {words}")
-    assert text.endswith("name another with listeners.tcp.default")
+    assert text.endswith("name another with listeners.tcp or listeners.ssl")
+
+
+def test_a_name_without_an_address_is_no_port_in_use() -> None:
+    error = CannotListen("cannot listen on x:1: why")
+    error.__cause__ = socket.gaierror(socket.EAI_NONAME, "why")
+    assert reason_of(error).startswith(
+        "cannot listen on x:1: why; this machine finds no address of that name; name another with"
+    )
 
 
 # -- stopped and started again in one process ----------------------------------------------------------------------

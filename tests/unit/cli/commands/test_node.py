@@ -183,7 +183,7 @@ def test_why_the_application_cannot_start(stopped: Served) -> None:
             69,
             "",
             f"Error:\ncannot listen on 127.0.0.1:{port}: Address already in use;"
-            " stop what uses it, or name another with listeners.tcp.default\n",
+            " stop what uses it, or name another with listeners.tcp or listeners.ssl\n",
         )
 
 
