@@ -59,7 +59,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _prepare_output() -> None:
-    """A closed output is none; one that knows few characters shows others by number, since clients choose names."""
+    """A closed stream has nothing; an output that knows few characters shows others by number: clients choose names."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - to the end
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

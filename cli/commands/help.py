@@ -5,13 +5,15 @@ Owns no state. Imported only when somebody asks or mistypes.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from importlib import import_module
 
 from burrowmq.cli.errors import OK, USAGE, CliError
 from burrowmq.cli.invocation import Invocation
+from burrowmq.cli.option_texts import text_of
 from burrowmq.cli.programs import commands_of, programs_with
-from burrowmq.cli.registry import COMMANDS, Kind
+from burrowmq.cli.registry import COMMANDS, Command, Kind
 
 BOLD, NORMAL = "\x1b[1m", "\x1b[0m"
 OPTIONS = "[--node <node>] [--longnames] [--quiet]"
@@ -44,7 +46,7 @@ def command_help(program: str, name: str) -> str:
     command = COMMANDS[name]
     module = import_module(command.module_name)
     kind = getattr(module, command.function.upper(), None)
-    own = getattr(module, f"{command.function.upper()}_OPTIONS", "")
+    own = getattr(module, f"{command.function.upper()}_OPTIONS", "") or _options(name, command)
     own = f"{BOLD}Arguments and Options{NORMAL}\n\n{own}\n\n" if own else ""
     columns = ""
     if isinstance(kind, Kind):
@@ -57,6 +59,18 @@ def command_help(program: str, name: str) -> str:
         f"\n{command_usage(program, name)}\n\n{command.summary}.\n\n"
         f"{columns}{own}{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}"
     )
+
+
+def _options(name: str, command: Command) -> str:
+    """A row for each option of the command's own, with its value as the usage line has it."""
+    if command.summary.startswith(NOT_HERE):
+        return ""  # it takes any
+    rows = []
+    for option in command.options:
+        value = re.search(rf"--{option}( <[^>]*>)", command.usage)
+        left = f"--{option}{value[1] if value else ''}"
+        rows.append(f"   {left:<24} {text_of(name, option)}")
+    return "\n".join(rows)
 
 
 def argument_error(invocation: Invocation, reason: str) -> CliError:

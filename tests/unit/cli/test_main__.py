@@ -242,6 +242,22 @@ def test_closed_outputs_change_no_status(served: Served, words: list[str], code:
         assert b"Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["add_user", "bob"], 65, b"Password is not provided"),
+        (["import_definitions"], 65, b"Error"),
+    ],
+)
+def test_a_closed_input_is_empty(served: Served, words: list[str], code: int, text: bytes) -> None:
+    ctl_words = [sys.executable, "-m", "burrowmq.cli", "--data-dir", str(served.data_dir), *words]
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *ctl_words], capture_output=True, check=False
+    )
+    assert (ended.returncode, text in ended.stderr) == (code, True)
+    assert b"Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_an_output_that_knows_few_characters_shows_the_others_by_number(
     served: Served, encoding: str

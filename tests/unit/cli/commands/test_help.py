@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
+import pytest
+
+from burrowmq.cli.commands.help import NOT_HERE, command_help
+from burrowmq.cli.registry import COMMANDS
 from tests.support.served import ctl
 
 
@@ -31,6 +36,31 @@ def test_a_command_of_another_program_is_said_to_be_one() -> None:
 
 def test_hyphens_may_stand_for_underscores() -> None:
     assert ctl("install-names", "--help").code == 0
+
+
+APPLY = [name for name, command in COMMANDS.items() if not command.summary.startswith(NOT_HERE)]
+
+
+@pytest.mark.parametrize("name", APPLY)
+def test_help_explains_each_option_of_a_command(name: str) -> None:
+    text = command_help("burrowctl", name)
+    for option in COMMANDS[name].options:
+        (row,) = re.findall(
+            rf"(?m)^ +(?:-., )?--{option}\b[^-\n]*?  ?(\S.*)$", text.split("Options", 1)[1]
+        )
+        assert row, option
+
+
+def test_help_has_the_values_that_options_take() -> None:
+    text = ctl("help", "set_policy").out
+    assert (
+        "   --apply-to <apply-to>    queues, classic_queues, quorum_queues, streams, exchanges or all"
+        in text
+    )
+    assert (
+        "   --priority <priority>    of several policies that match, the one with the highest holds"
+        in text
+    )
 
 
 def test_usage() -> None:
