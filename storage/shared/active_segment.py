@@ -253,3 +253,5 @@ class ActiveSegment:
             file.file().truncate(FILE_HEADER_SIZE)
         except (OSError, DiskFull):
             return  # the space comes back when the file goes
+        finally:
+            file.release()

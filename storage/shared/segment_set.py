@@ -51,12 +51,17 @@ class SegmentSet:
         self.trim_files()
 
     def forget(self, file: SegmentFile) -> None:
-        """Stop using a file and the tables that are still its own."""
+        """Stop using a file and the tables that are still its own, and let go of its descriptor.
+
+        The file and its tables know each other, so that it would go with the next collection of such circles only, and
+        one that a start has found with none: until then the disk has the space of what is unlinked.
+        """
         for table in file.tables:
             if self.tables.get(table.segment_no) is table:
                 del self.tables[table.segment_no]
             table.discard()
         self.files.pop(file.path, None)
+        file.release()
 
     def remove(self, file: SegmentFile) -> None:
         """Forget a file and unlink it."""

@@ -196,3 +196,20 @@ def test_references_to_nothing_are_counted() -> None:
     assert store.stats()["stray_drops"] == 2
     assert store.refs_of(messages[0].handle) == 1
     assert store.refs_of(77 << 32) == store.refs_of(50) == 0
+
+
+def test_the_descriptor_of_what_is_gone_is_let_go_of() -> None:
+    """Not by the collector of circles: what a start has found is out of its sight."""
+    filesystem = SimFileSystem()
+    store = store_of(filesystem)
+    messages = filled(store, 60)
+    store.sync()
+    segments = store._segments
+    files = list(segments.files.values())
+    assert store.read([message.handle for message in messages]) == [m.record for m in messages]
+    assert len(files) > 2
+    assert all(file.is_open for file in files)
+    store.drop_refs([message.handle for message in messages])
+    *gone, written_to = files
+    assert not any(file.is_open for file in gone)
+    assert (segments.deleted_files, written_to.is_open) == (len(gone), True)
