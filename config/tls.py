@@ -47,7 +47,8 @@ NO_TLS = TlsConfig()
 
 KEYS = (
     Option("cacertfile", units.readable_file, None, "Certificates of the authorities that vouch for clients, PEM."),
-    Option("certfile", units.readable_file, None, "The listener's certificate and those between it and its authority, PEM."),
+    Option("certfile", units.readable_file, None,
+           "The listener's certificate and those between it and its authority, PEM."),
     Option("keyfile", units.readable_file, None, "The certificate's private key, PEM."),
     Option("password", units.text, None, "Passphrase of an encrypted private key."),
     Option("verify", units.choice("verify_peer", "verify_none"), "verify_none",

@@ -14,6 +14,7 @@ from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.compose import COMPOSED
 from burrowmq.config.effective import DEFAULT, HIDDEN, Effective, is_secret
 from burrowmq.config.option import Option
+from burrowmq.config.plugins import BUILT_IN
 from burrowmq.config.schema import ManagementConfig, NodeConfig, PrometheusConfig, plain_options
 from burrowmq.config.units import Endpoint
 
@@ -22,6 +23,9 @@ Part = NodeConfig | ManagementConfig | PrometheusConfig
 
 # The longest path that fits a socket address on Linux.
 SOCKET_PATH_LIMIT = 107
+
+PLUGINS = tuple(sorted(BUILT_IN))
+"""RabbitMQ's plugins whose work the node does."""
 _CHOSEN = re.compile(r"\\\$[a-z]+")
 
 

@@ -19,13 +19,12 @@ from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.peer import pem
-from burrowmq.config import plugins
 from burrowmq.management import process, settings
 
 PRODUCT_NAME = "RabbitMQ"
 # Clients and dashboards branch on it; our own version stands beside it.
 RABBITMQ_VERSION = "3.13.7"
-PLUGINS = tuple(sorted(plugins.BUILT_IN))
+PLUGINS = settings.PLUGINS
 
 Document = dict[str, Any]
 
