@@ -206,10 +206,7 @@ class Consumers:
             self._successors.remove(consumer)
         if consumer.unacked_count and (consumer.exclusive or consumer is self.active):
             self.leavers.append(consumer)
-        ring = self._rings.get(consumer.priority)
-        if ring is not None and consumer in ring:
-            ring.remove(consumer)
-            self._one_less()
+        self._leave(consumer)
         # A cancelled consumer may still settle deliveries; it must not come back into the ring by that.
         consumer.is_blocked = False
         if self._is_single_active and consumer is self.active:
@@ -276,8 +273,8 @@ class Consumers:
 
     def served(self, priority: int, count: int) -> None:
         """Rotate: `count` messages went one by one to the head of the ring, each served consumer to the tail."""
-        ring = self._rings[priority]
-        if len(ring) > 1:
+        ring = self._rings.get(priority)
+        if ring is not None and len(ring) > 1:
             ring.rotate(-(count % len(ring)))
 
     def unblock(self, consumer: Consumer) -> bool:
@@ -307,6 +304,18 @@ class Consumers:
         ring.append(consumer)
         self.open_count += 1
         self.sole = consumer if self.open_count == 1 else None
+
+    def _leave(self, consumer: Consumer) -> None:
+        """Out of its ring, which goes with the last one: a client may choose another priority each time it comes."""
+        ring = self._rings.get(consumer.priority)
+        if ring is None:
+            return
+        if consumer in ring:
+            ring.remove(consumer)
+            self._one_less()
+        if not ring:
+            del self._rings[consumer.priority]
+            self._priorities = sorted(self._rings, reverse=True)
 
     def _one_less(self) -> None:
         self.open_count -= 1

@@ -202,3 +202,28 @@ def test_capacity_is_that_of_consumers_who_can_take():
     assert consumers.capacity == 1.0
     consumers.remove(one)
     assert consumers.capacity == 0.0
+
+
+def test_a_priority_is_forgotten_with_its_last_consumer():
+    consumers = ring(consumer("stays"))
+    for priority in range(1, 100):  # each newcomer before all that are there
+        passing = consumer("passes", priority=priority, limit=priority % 2)
+        consumers.add(passing)
+        consumers.ready(1)  # half of them are blocked by it
+        consumers.remove(passing)
+    assert [priority for priority, _ in consumers.rings] == [0]
+    assert tags(consumers.ready(10)) == ["stays"]
+
+
+def test_a_priority_whose_consumers_are_blocked_comes_back_with_them():
+    gone, back = consumer("gone", priority=1, limit=0), consumer("back", priority=1, limit=0)
+    consumers = ring(consumer("low"), gone, back)
+    assert tags(consumers.ready(10)) == ["low"]
+    consumers.remove(gone)
+    back.channel.limit = 1
+    assert consumers.unblock(back)
+    assert tags(consumers.ready(10)) == ["back"]
+    consumers.served(1, 1)
+    consumers.remove(back)
+    consumers.served(1, 1)  # it left while it was sent something
+    assert tags(consumers.ready(10)) == ["low"]
