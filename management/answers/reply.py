@@ -321,6 +321,20 @@ def routing_key_of(body: dict[str, Any]) -> str:
     return str(key) if is_number else text_of(body, "routing_key")
 
 
+def arguments_of(body: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a body, none where they are not said; with a null in them they are refused, as in RabbitMQ."""
+    arguments = body.get("arguments") or {}
+    if not isinstance(arguments, dict):
+        raise bad_request("arguments must be an object")
+    waiting: list[Any] = [arguments]
+    for value in waiting:
+        if value is None:
+            raise bad_request("null_not_allowed")
+        if isinstance(value, (dict, list)):
+            waiting += value.values() if isinstance(value, dict) else value
+    return arguments
+
+
 def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
     """A boolean of a body; the texts "true" and "false" are taken too, because rabbitmqadmin sends them."""
     value = body.get(name, default)

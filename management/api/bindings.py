@@ -18,7 +18,7 @@ from burrowmq.management.answers.reply import (
     ApiError,
     Call,
     Route,
-    bad_request,
+    arguments_of,
     no_content,
     not_found,
     reply,
@@ -82,9 +82,7 @@ async def add(call: Call) -> web.Response:
     source, destination = _source(call), call.path("destination")
     if not source:
         raise unauthorised("Access refused.")
-    arguments = body.get("arguments") or {}
-    if not isinstance(arguments, dict):
-        raise bad_request("arguments must be an object")
+    arguments = arguments_of(body)
     owner = call.node.vhosts[vhost]
     if destination not in (owner.queues if kind == "queue" else owner.exchanges):
         raise ApiError(404, "not_found", f"no {kind} '{destination}' in vhost '{vhost}'")

@@ -21,6 +21,7 @@ from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
     Call,
     Route,
+    arguments_of,
     bad_request,
     created,
     flag_of,
@@ -71,9 +72,7 @@ async def exchange(call: Call) -> web.Response:
 async def declare(call: Call) -> web.Response:
     """PUT: 201 when it is new, 204 when it was there with the same properties."""
     vhost, name, body = call.vhost(), clean_name(_name(call)), await call.body()
-    arguments = body.get("arguments") or {}
-    if not isinstance(arguments, dict):
-        raise bad_request("arguments must be an object")
+    arguments = arguments_of(body)
     if not name:
         raise unauthorised("Access refused.")
     commands.users.require(call, vhost, "configure", "exchange", name)

@@ -43,6 +43,7 @@ from burrowmq.management.answers.reply import (
     ApiError,
     Call,
     Route,
+    arguments_of,
     bad_request,
     created,
     flag_of,
@@ -191,9 +192,7 @@ async def queue(call: Call) -> web.Response:
 async def declare(call: Call) -> web.Response:
     """PUT: 201 when it is new, 204 when it was there with the same properties."""
     vhost, name, body = call.target_vhost(), clean_name(call.path("name")), await call.body()
-    arguments = body.get("arguments") or {}
-    if not isinstance(arguments, dict):
-        raise bad_request("arguments must be an object")
+    arguments = arguments_of(body)
     if not name:
         raise bad_request("a queue needs a name")
     commands.users.require(call, vhost, "configure", "queue", name)

@@ -29,6 +29,26 @@ def test_lenient_values() -> None:
             reply.number_of(body, "n")
 
 
+def test_arguments_have_no_null_in_them() -> None:
+    for given in ({}, {"arguments": None}, {"arguments": {}}, {"arguments": ""}):
+        assert reply.arguments_of(given) == {}
+    fine = {"a": 0, "b": [False, {"c": ""}]}
+    assert reply.arguments_of({"arguments": fine}) == fine
+    for refused in ("x", [1], {"a": None}, {"a": [1, [{"b": {"c": None}}]]}):
+        with pytest.raises(reply.ApiError) as caught:
+            reply.arguments_of({"arguments": refused})
+        wanted = "null_not_allowed" if isinstance(refused, dict) else "arguments must be an object"
+        assert caught.value.reason == wanted
+
+
+@pytest.mark.parametrize("path", ["queues/%2F/n", "exchanges/%2F/n", "bindings/%2F/e/amq.topic/q/orders"])
+def test_null_among_the_arguments_is_refused_over_http(served: Served, path: str) -> None:
+    method = "POST" if path.startswith("bindings") else "PUT"
+    answer = served.api(method, f"/api/{path}", {"arguments": {"x-a": [None]}})
+    expected = {"error": "bad_request", "reason": "null_not_allowed"}
+    assert (answer.status, answer.body) == (400, expected)
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
