@@ -2,12 +2,12 @@
 
 What the source delivers is published at the destination in the same call, run by run, and settled as the mode says:
 
-    on-confirm   acked when the destination has confirmed it; what it refuses is rejected (dead-lettered) there
+    on-confirm   acked when the destination has confirmed it; what it refuses goes back into its place there
     on-publish   acked when it was written to the destination
     no-ack       never: the source forgets it when it sends it
 
 No message is kept here: what is on its way is unacked at the source, or written. While the destination does not take
-more, the source is not read.
+more, and for a while after it has refused something, the source is not read.
 
 State owned: both channels, the counts, why the run ended. Driven by its links; awaited by `worker`.
 """
@@ -37,6 +37,8 @@ SETTLE_TIMEOUT_S: Final = 5.0
 """How long a run that ends waits for the confirms that it is owed."""
 BLOCKED_SETTLE_S: Final = 0.5
 """The same of a destination that takes nothing: what it has read may still be confirmed, the rest is not for now."""
+REFUSED_PAUSE_S: Final = 1.0
+"""How long nothing is read after a refusal: what went back is delivered at once, to be refused again."""
 ADDRESSES_MAX: Final = 4096
 """Addresses whose translation is remembered."""
 _ADDRESS: Final = attrgetter("address")
@@ -58,12 +60,13 @@ class Run:
         self._addresses: dict[bytes, bytes] = {}
         self._is_acked = definition.ack_mode != "no-ack"
         self._awaits_confirms = definition.ack_mode == "on-confirm"
+        self._pause: asyncio.TimerHandle | None = None
         self._settled = asyncio.Event()  # nothing is pending, or nothing will be confirmed any more
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.source_uri = self.destination_uri = ""
         self.forwarded = 0
         self.refused = 0
-        """What the destination did not take."""
+        """How often the destination did not take a message."""
         self.remaining: int | None = definition.source.delete_after
         """Messages still to be published; None: no end."""
         self.remaining_unacked = self.remaining
@@ -156,6 +159,7 @@ class Run:
         A destination that an alarm has blocked would not read our close either: that link is cut. One that is only slow
         reads all that is written before it.
         """
+        self._end_pause()
         destination = self._destination
         if self.pending and self._source.is_open and destination.is_open:
             wait_s = BLOCKED_SETTLE_S if destination.is_blocked else SETTLE_TIMEOUT_S
@@ -170,6 +174,7 @@ class Run:
 
     def abort(self) -> None:
         """Close both links at once."""
+        self._end_pause()
         self._destination.abort()
         self._source.abort()
 
@@ -192,8 +197,8 @@ class Run:
 
     def may_write(self, channel: LinkChannel) -> None:
         """The destination takes more: read on."""
-        if channel is self._destination and channel.is_writable:
-            self._source.read(is_wanted=True)
+        if channel is self._destination:
+            self._read_on()
 
     def ended_link(self, channel: LinkChannel, reason: str) -> None:
         """Either link is no more."""
@@ -231,20 +236,40 @@ class Run:
             self._source.read(is_wanted=False)
 
     def _settle(self, confirmed: Confirmed) -> None:
-        """Pass a confirm on to the source."""
+        """Pass a confirm on to the source. What is refused goes back at once: a later ack may be of all before it."""
         tags, count = self._settling.settle(confirmed)
         connection = self._source.connection
         for tag, multiple in tags:
             if confirmed.is_nack:
-                connection.nack(CHANNEL, tag, multiple=multiple, requeue=False)
+                connection.nack(CHANNEL, tag, multiple=multiple, requeue=True)
             else:
                 connection.ack(CHANNEL, tag, multiple=multiple)
         if confirmed.is_nack:
             self.refused += count
+            self._begin_pause()
         self._source.flush()
         self._count_settled(count)
         if self.ended.done() and not self.pending:
             self._settled.set()
+
+    def _begin_pause(self) -> None:
+        if self._pause is None and not self.ended.done():
+            self._source.read(is_wanted=False)
+            loop = asyncio.get_running_loop()
+            self._pause = loop.call_later(REFUSED_PAUSE_S, self._pause_is_over)
+
+    def _pause_is_over(self) -> None:
+        self._pause = None
+        self._read_on()
+
+    def _end_pause(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+
+    def _read_on(self) -> None:
+        if self._pause is None and self._destination.is_writable:
+            self._source.read(is_wanted=True)
 
     def _count_settled(self, count: int) -> None:
         if self.remaining_unacked is not None:

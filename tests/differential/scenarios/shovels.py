@@ -276,8 +276,10 @@ def what_the_destination_refuses(broker: Broker) -> Record:
     world.peer.queue("dead", durable=True)
     world.peer.queue("full", {"x-max-length": 0, "x-overflow": "reject-publish"}, durable=True)
     world.peer.fill("limited", b"1", b"2")
-    found = world.put(src_queue="limited", dest_queue="full")
-    return [found, world.peer.wait_ready("dead", 2), world.peer.ready("limited")]
+    found = world.put(src_queue="limited", dest_queue="full", src_delete_after="queue-length")
+    gone = world.wait_gone()
+    left = world.peer.wait_ready("limited", 2)
+    return [found, gone, left, world.peer.ready("dead"), world.peer.ready("full")]
 
 
 def _limited(broker: Broker, word: str, **value: Any) -> Record:

@@ -111,17 +111,56 @@ def test_as_many_as_an_empty_queue_has_is_none(world: ShovelBench) -> None:
     world.until(lambda: world.worker() is None)
 
 
-def test_what_the_destination_refuses_is_a_dead_letter_at_the_source(world: ShovelBench) -> None:
+def told(world: ShovelBench, column: str) -> int:
+    """A figure of the shovel's row; 0 before it runs."""
+    (row,) = shovel_rows(world.bench.node)
+    return int(str(row.get(column, 0)))
+
+
+@pytest.mark.parametrize("ends", ["local", "remote"])
+def test_what_the_destination_refuses_stays_at_the_source_and_is_tried_again(
+    world: ShovelBench, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(run, "REFUSED_PAUSE_S", 0.02)
+    uri = world.remote if ends == "remote" else "amqp://"
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
     world.bench.queue("limited", arguments=arguments)
     world.bench.queue("dead")
     world.bench.queue("b", arguments={"x-max-length": 2, "x-overflow": "reject-publish"})
     world.fill("limited", *BODIES[:5])
-    world.shovel(src_queue="limited", dest_queue="b")
-    world.until(lambda: world.count("dead") == 3)
-    assert (world.count("limited"), world.count("b")) == (0, 2)
-    (row,) = shovel_rows(world.bench.node)
-    assert (row["forwarded"], row["refused"], row["pending"]) == (5, 3, 0)
+    world.shovel(src_uri=uri, src_queue="limited", dest_uri=uri, dest_queue="b")
+    world.until(lambda: told(world, "refused") >= 9)
+    assert (world.count("limited"), world.count("b"), world.count("dead")) == (3, 2, 0)
+    assert world.bodies("b") == BODIES[:2]
+    world.until(lambda: world.count("limited") == 1)
+    assert world.bodies("b") == BODIES[2:4]
+    world.until(lambda: world.count("limited") == 0)
+    assert (world.bodies("b"), world.count("dead")) == (BODIES[4:5], 0)
+
+
+def test_after_a_refusal_nothing_is_read_for_a_while(
+    world: ShovelBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "REFUSED_PAUSE_S", 3600)
+    world.bench.queue("b", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    world.fill("a", *BODIES[:3])
+    world.shovel(src_queue="a", dest_queue="b")
+    world.until(lambda: told(world, "refused") == 2)
+    world.fill("a", b"more")
+    turns = iter(range(50))
+    world.until(lambda: next(turns) == 49)
+    assert (world.count("a"), told(world, "forwarded")) == (3, 3)
+    world.clear()  # the pause does not outlive the shovel
+    world.until(lambda: not world.bench.node.sessions)
+    assert world.bodies("a") == [*BODIES[1:3], b"more"]
+
+
+def test_one_that_is_to_move_so_many_leaves_what_was_refused(world: ShovelBench) -> None:
+    world.bench.queue("b", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    world.fill("a", *BODIES[:3])
+    world.shovel(src_queue="a", dest_queue="b", src_delete_after="queue-length")
+    world.until(lambda: world.worker() is None and not world.bench.node.sessions)
+    assert (world.bodies("b"), world.bodies("a")) == (BODIES[:1], BODIES[1:3])
 
 
 def test_another_definition_takes_its_predecessor_s_place(world: ShovelBench) -> None:
