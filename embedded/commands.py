@@ -209,7 +209,12 @@ async def snapshot(node: HostedNode, vhost: str) -> snapshots.Snapshot:
 
 
 async def restore(node: HostedNode, vhost: str, taken: snapshots.Snapshot) -> None:
-    """Have in a virtual host what was there then, and nothing else; its connections end."""
+    """Have in a virtual host what was there then, and nothing else; its connections end.
+
+    Raises: TypeError, before anything is taken away, for what is no snapshot.
+    """
+    if not isinstance(taken, snapshots.Snapshot):
+        raise TypeError(f"restore takes what snapshot() gave, not {type(taken).__name__}")
     await drop_connections(node, vhost)
     owner = _vhost(node, vhost)
     snapshots.empty(owner)

@@ -281,6 +281,18 @@ def test_connections_of_this_virtual_host_break_and_no_others(
     assert vhost.drop_connections() == 0
 
 
+@pytest.mark.parametrize("wrong", [None, "x", ()])
+def test_what_is_no_snapshot_takes_nothing_away(
+    vhost: VirtualHost, channel: Any, wrong: Any
+) -> None:
+    channel.queue_declare("q", durable=True)
+    publish(channel, b"stays")
+    with pytest.raises(TypeError, match=r"restore takes what snapshot\(\) gave, not "):
+        vhost.restore(wrong)
+    assert [each.body for each in vhost.messages("q")] == [b"stays"]
+    assert vhost.drop_connections() == 1
+
+
 def test_a_shovel_in_it_is_dropped_restored_and_deleted_with_it() -> None:
     with Broker(management=True) as broker:
         address = urlsplit(broker.management_url)
