@@ -18,8 +18,10 @@ from burrowmq.broker.inspect.topology import own_bindings
 from burrowmq.broker.inspect.values import Row, plain
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.parameter_rules import RefusedValue, ValidationFailed, make_policy
+from burrowmq.broker.rules.passwords import fits
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.broker.words.exact import exact
 from burrowmq.records import NamedTuple
 
 Entry = Mapping[str, Any]
@@ -76,7 +78,7 @@ def _look(view: _View, section: str, look: _Look, entry: Entry) -> Difference:
         return Difference(section, name, REFUSED, {}, {}, str(error))
     if before is None:
         return Difference(section, name, NEW, {}, after)
-    left = {key: value for key, value in after.items() if before.get(key) != value}
+    left = {key: value for key, value in after.items() if exact(before.get(key)) != exact(value)}
     if not left:
         return Difference(section, name, SAME, {}, {})
     action = STAYS if section in _NEVER_REPLACED else CHANGED
@@ -156,7 +158,11 @@ def _texts(value: Any) -> list[str]:
 
 
 def _user(view: _View, entry: Entry) -> tuple[Row | None, Row]:
-    after: Row = {"tags": _texts(entry.get("tags", []))}
+    if "tags" not in entry:
+        raise _Refused("tags_not_present")
+    if entry.get("password") is not None and entry.get("password_hash") is not None:
+        raise _Refused("both_password_and_password_hash_are_provided")
+    after: Row = {"tags": _texts(entry["tags"])}
     if "limits" in entry:
         after["limits"] = entry["limits"]
     known = view.node.auth.users.get(str(entry.get("name", "")))
@@ -164,7 +170,10 @@ def _user(view: _View, entry: Entry) -> tuple[Row | None, Row]:
         return None, after
     if "password_hash" in entry or "password" not in entry:
         is_same = known.password_hash == entry.get("password_hash", "")
-        after["password"] = "as it is" if is_same else "another"
+    else:
+        password = str(entry["password"])
+        is_same = fits(known.password_hash, known.hashing_algorithm, password)
+    after["password"] = "as it is" if is_same else "another"
     return {"tags": list(known.tags), "limits": dict(known.limits), "password": "as it is"}, after
 
 
@@ -173,7 +182,8 @@ def _vhost(view: _View, entry: Entry) -> tuple[Row | None, Row]:
     said = {**(metadata if isinstance(metadata, dict) else {}), **entry}
     after: Row = {}
     if "description" in said:
-        after["description"] = str(said["description"])
+        described = said["description"]
+        after["description"] = "" if described is None else str(described)
     if "tags" in said:
         after["tags"] = _texts(said["tags"])
     if said.get("limits"):

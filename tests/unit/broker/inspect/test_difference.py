@@ -63,6 +63,40 @@ def test_an_export_changes_nothing(bench: NodeBench) -> None:
     ) == {"same"}
 
 
+def test_what_an_import_writes_is_told_and_no_more(bench: NodeBench) -> None:
+    """1, 1.0 and true are different values; a password counts for whoever is there, too; a null says nothing."""
+    one: dict[str, Any] = {
+        "users": [{"name": "ann", "password": "x", "tags": ""}],
+        "vhosts": [{"name": "other", "description": None}],
+        "global_parameters": [{"name": "n", "value": {"a": [1]}}],
+    }
+    bench.perform(lambda: import_document(bench.node, one))
+    assert set(actions(bench, one).values()) == {"same"}
+    other = {
+        "users": [{"name": "ann", "password": "y", "tags": ""}],
+        "global_parameters": [{"name": "n", "value": {"a": [True]}}],
+    }
+    assert set(actions(bench, other).values()) == {"changed"}
+    before = bench.node.auth.users["ann"].password_hash
+    bench.perform(lambda: import_document(bench.node, other))
+    assert bench.node.auth.users["ann"].password_hash != before
+    assert bench.node.parameters.values["n"] == {"a": [True]}
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"name": "ann", "password": "x"},
+        {"name": "ann", "password": "x", "password_hash": "c2VjcmV0", "tags": ""},
+    ],
+)
+def test_a_user_whom_an_import_refuses(bench: NodeBench, user: dict[str, Any]) -> None:
+    (found,) = difference.steps(bench.node, {"users": [user]})
+    with pytest.raises(ImportRefused, match=found.reason):
+        import_document(bench.node, {"users": [user]})
+    assert found.action == "refused"
+
+
 def test_values_are_told_as_they_are_and_as_they_would_be(bench: NodeBench) -> None:
     bench.perform(lambda: import_document(bench.node, {"policies": [POLICY]}))
     lower = {"policies": [{**POLICY, "definition": {"max-length": 3}}]}
