@@ -25,7 +25,7 @@ from burrowmq.broker.replicated import forwarding
 from burrowmq.broker.replicated.forwarding import Elsewhere, ElsewhereReply, Sums, Taking
 from burrowmq.broker.replicated.remote_bindings import Home, Peer, Place, RemoteBindings, read
 from burrowmq.broker.report.cluster_state import Flow
-from burrowmq.broker.words.resource import describe
+from burrowmq.broker.words.resource import describe, row_key
 from burrowmq.cluster.wire import Delivered, encode_publish
 from burrowmq.protocol.errors import AmqpError, NotFound
 
@@ -41,9 +41,11 @@ HOMES: Final = b"burrowmq.homes"
 BEAT_S: Final = 1.0
 LEASE_MS: Final = 5_000.0
 AT_ONCE: Final = 1_000
-"""Rows in one message, which ends before that at `PART_SIZE`."""
+"""Rows in one message, which ends before that at `PART_SIZE`, or at half of what the servers take."""
 PART_SIZE: Final = 256 << 10
-"""Octets of those; a row alone, whose arguments have come in one frame, may take some more."""
+"""Octets of those."""
+HEAD_SIZE: Final = 128
+"""Octets around them, at most."""
 NO_FLOW: Final = Flow()
 Part: TypeAlias = tuple[str, list[str]]
 """What is said of rows, and these as JSON."""
@@ -77,7 +79,7 @@ class Homes:
         self._bindings = RemoteBindings(node, self._known)
         self._unsaid: list[tuple[str, Row]] = []
         """Bindings that came or went in this turn."""
-        self._untold: Iterator[Part] | None = None
+        self._untold: Iterator[list[Part]] | None = None
         """What is left of all, while that is told."""
         self._is_beating = False
 
@@ -179,8 +181,9 @@ class Homes:
 
     def _say_bindings(self) -> None:
         unsaid, self._unsaid = self._unsaid, []
-        for part in _parts(unsaid):
-            self._say_part(part)
+        for parts in self._parts(unsaid):
+            for part in parts:
+                self._say_part(part)
 
     def _write(self, *, rows: str = "", **said: Any) -> None:
         if self._front_end.is_open:
@@ -193,18 +196,19 @@ class Homes:
         self._say("all", [self._node.name])
         if self._untold is None:
             self._scheduler.call_later(0.0, self._tell)
-        self._untold = _parts(self._rows())
+        self._untold = self._parts(self._rows())
 
     def _tell(self) -> None:
         if self._untold is None:
             return
-        part = next(self._untold, None)
-        if part is None:
+        parts = next(self._untold, None)
+        if parts is None:
             self._untold = None
             self._say("last")
         else:
             self._say_bindings()
-            self._say_part(part)
+            for part in parts:
+                self._say_part(part)
             self._scheduler.call_later(0.0, self._tell)
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
@@ -221,6 +225,44 @@ class Homes:
             if place in self._mine and (vhost := self._node.vhosts.get(place[0])):
                 for row in vhost.graph.own_rows_to("queue", place[1]):
                     yield "bind", row
+
+    def _parts(self, rows: Iterable[tuple[str, Any]]) -> Iterator[list[Part]]:
+        """What is said, in order, so much at a time that no message is too large for the servers.
+
+        A row is never asked for before the turn in which it is said, but for one of another verb. One that no message
+        has room for is left out.
+        """
+        room = self._front_end.payload_max - HEAD_SIZE
+        said, size = "", 0
+        part: list[str] = []
+        for verb, row in rows:
+            if part and verb != said:
+                yield [(said, part)]
+                part, size = [], 0
+            said = verb
+            if row is None:
+                continue
+            text = json.dumps(row, separators=(",", ":"))
+            if len(text) > room:
+                self._keep_to_itself(verb, row, len(text))
+            elif size + len(text) > room:
+                yield [(said, part), (said, [text])]
+                part, size = [], 0
+            else:
+                part.append(text)
+                size += len(text) + 1
+            if len(part) == AT_ONCE or size >= min(PART_SIZE, room // 2):
+                yield [(said, part)]
+                part, size = [], 0
+        if part:
+            yield [(said, part)]
+
+    def _keep_to_itself(self, verb: str, row: Row, size: int) -> None:
+        """Other front-ends do not hear of a binding: what is sent there would end the connection."""
+        if verb == "bind":
+            key = row_key(row["vhost"], row["source"], row["kind"], row["destination"])
+            reason = f"{size} octets, and the servers take {self._front_end.payload_max}"
+            self._front_end.observer.definition_not_shared("binding", key, reason)
 
     def _beat(self) -> None:
         self._is_beating = False
@@ -356,27 +398,3 @@ class Homes:
     def flow(self) -> Flow:
         """Nothing of a replicated queue's."""
         return NO_FLOW
-
-
-def _parts(rows: Iterable[tuple[str, Any]]) -> Iterator[Part]:
-    """What is said, in order, so much at a time that no message is too large for the servers.
-
-    A row is never asked for before the part that it is in, but for one of another verb.
-    """
-    said, size = "", 0
-    part: list[str] = []
-    for verb, row in rows:
-        if part and verb != said:
-            yield said, part
-            part, size = [], 0
-        said = verb
-        if row is None:
-            continue
-        text = json.dumps(row, separators=(",", ":"))
-        part.append(text)
-        size += len(text)
-        if len(part) == AT_ONCE or size >= PART_SIZE:
-            yield said, part
-            part, size = [], 0
-    if part:
-        yield said, part

@@ -18,8 +18,8 @@ NEWS_S: Final = 1.0
 CHANGED: Final = b"burrowmq.news"
 USED: Final = b"burrowmq.used"
 SUBJECTS: Final = (CHANGED, USED)
-_AT_ONCE: Final = 1_000
-"""Streams that one message names: 33 octets each."""
+_AT_ONCE: Final = 100
+"""Streams that one message names, 33 octets each: servers may take only small messages."""
 
 
 class Hearer(Protocol):

@@ -232,3 +232,42 @@ def test_what_makes_no_sense_costs_no_other_message(ends: FrontEnds, said: objec
     ends.settle(1.5)
     assert failures == []
     assert homes(two).elsewhere_count >= 1
+
+
+def test_servers_that_take_little_are_told_in_small_parts(ends: FrontEnds) -> None:
+    ends.world.payload_max = 2_000
+    one = ends.start()
+    client = one.connect(1)
+    client.call(1, spec.Exchange.Declare(exchange="local", type="direct"))
+    for number in range(100):
+        client.call(1, spec.Queue.Declare(queue=f"a-queue-{number:03}"))
+        client.call(1, spec.Queue.Bind(queue=f"a-queue-{number:03}", exchange="local", routing_key="k"))
+    two = ends.start()
+    ends.settle(1.0)
+    assert homes(two).elsewhere_count == 100
+    client.call(1, spec.Exchange.Delete(exchange="local"))
+    ends.settle(1.0)
+    assert ends.world.end_count == 0, "the connection stays"
+
+
+def test_a_binding_that_the_servers_do_not_take_stays_here_and_is_told(ends: FrontEnds) -> None:
+    ends.world.payload_max = 2_000
+    one, two = ends.start(), ends.start()
+    client = one.connect(1)
+    client.call(1, spec.Queue.Declare(queue="q"))
+    large = {"x": "a" * 2_000}
+    client.call(1, spec.Exchange.Declare(exchange="local", type="headers"))
+    client.call(1, spec.Queue.Bind(queue="q", exchange="local", arguments=large))
+    client.call(1, spec.Queue.Bind(queue="q", exchange="local", arguments={"x": "b"}))
+    ends.settle(2.0)
+    assert ends.world.end_count == 0, "the connection stays"
+    ((kind, key, reason),) = one.observer.named("definition_not_shared")
+    assert (kind, key) == ("binding", '["/","local","queue","q"]')
+    assert reason.endswith(" octets, and the servers take 2000")
+    two.connect(1).call(1, spec.Exchange.Declare(exchange="local", type="headers"))
+    other = confirming(two)
+    for headers in ({"x": "b"}, large):
+        properties = BasicProperties(headers=headers)
+        other.send(publish_bytes(1, "local", "", b"m", properties=properties, mandatory=True))
+    ends.settle(0.2)
+    assert sorted(other.names()) == ["Basic.Ack", "Basic.Ack", "Basic.Return"]
