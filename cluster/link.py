@@ -281,6 +281,12 @@ class Link:
         """Which server it is; "" for none."""
         return "" if self._socket is None else self._servers[self._next].label
 
+    def tls(self) -> ssl.SSLContext:
+        """Whom it trusts where a server wants TLS; made when it is first asked for, in some 20 ms."""
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
     def write(self, data: bytes) -> None:
         """Send, if there is a connection."""
         if self._socket is not None:
@@ -363,10 +369,8 @@ class Link:
     async def _begin_tls(
         self, transport: asyncio.Transport, socket: _Socket, where: Server
     ) -> None:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
         above = await asyncio.get_running_loop().start_tls(
-            transport, socket, self._tls, server_hostname=where.host
+            transport, socket, self.tls(), server_hostname=where.host
         )
         if above is not None:  # else the connection has ended, and says so
             socket.connection_made(above)

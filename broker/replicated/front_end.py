@@ -45,7 +45,7 @@ from burrowmq.cluster.api import (
 )
 from burrowmq.cluster.denied import is_lasting, kind_of, published_subject
 from burrowmq.cluster.link import Link, Server, server
-from burrowmq.cluster.probe import sight
+from burrowmq.cluster.probe import Caller, sight
 from burrowmq.cluster.questions import LINK_LOST, NO_ANSWER, Questions
 from burrowmq.cluster.wire import Delivered, Greeting, encode_publish
 
@@ -120,6 +120,7 @@ class FrontEnd:
         self._inbox = b"_INBOX.%b" % token
         self._questions = Questions(b"%b.a" % self._inbox)
         self._link = Link(servers, self, name=name, version=version, tls=tls)
+        self._caller = Caller(name, version, lambda: self._link.tls())
         self._link.subscribe(b"%b.a.*" % self._inbox, _ANSWERS_SID)
         self._handlers: dict[int, Handler] = {_ANSWERS_SID: self._on_answers}
         self._members: dict[Member, str] = {}
@@ -193,7 +194,7 @@ class FrontEnd:
 
     async def sight(self) -> list[ServerState]:
         """Ask each server of the list whether it is there."""
-        found = await sight(self._servers)
+        found = await sight(self._servers, self._caller)
         for where, greeting, _ in found:
             if greeting is not None:
                 self._server_names[where.label] = greeting.server_name

@@ -1,4 +1,4 @@
-"""A served node whose cluster is in memory, and servers that say who they are and nothing else.
+"""A served node whose cluster is in memory, and servers that say who they are, and take whoever logs in.
 
 Used by tests of what operators are shown. State: the node's (`tests.support.served`) and the cluster's.
 """
@@ -99,7 +99,7 @@ def serving_with_cluster(
 
 @contextlib.contextmanager
 def saying_who_it_is(name: str) -> Iterator[int]:
-    """Port of a server that greets whoever connects."""
+    """Port of a server that greets whoever connects, and answers what that says."""
     info = {"server_id": "N", "server_name": name, "version": "2.15.2", "max_payload": 1 << 20,
             "headers": True, "jetstream": True}  # fmt: skip
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -109,8 +109,11 @@ def saying_who_it_is(name: str) -> Iterator[int]:
             with contextlib.suppress(OSError):
                 while True:
                     connection, _ = listener.accept()
+                    connection.settimeout(patient(60))
                     with connection:
                         connection.sendall(b"INFO " + json.dumps(info).encode() + b"\r\n")
+                        if connection.recv(1 << 16):
+                            connection.sendall(b"PONG\r\n")
 
         thread = threading.Thread(target=serve)
         thread.start()

@@ -6,6 +6,7 @@ Covers: broker/replicated/remote_bindings.py
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -472,10 +473,14 @@ def test_what_is_told_at_once_is_bounded_in_number_and_size(ends: FrontEnds) -> 
     for number in range(1_200):
         arguments = {"a": "é" * 4000, "n": number} if number < 200 else {}
         vhost.bind(Edge("x", "queue", "q", b"%d" % number, arguments))
-    parts = list(homes_module._parts(homes(one)._rows()))
+    parts = list(chain(*homes(one)._parts(homes(one)._rows())))
     assert sum(len(rows) for _, rows in parts) == 1_201
     assert max(len(rows) for _, rows in parts) <= homes_module.AT_ONCE
     assert max(sum(map(len, rows)) for _, rows in parts) < 2 * homes_module.PART_SIZE
+    one.front_end.payload_max = 40_000
+    parts = list(chain(*homes(one)._parts(homes(one)._rows())))
+    assert sum(len(rows) for _, rows in parts) == 1_201, "in as many parts as it takes"
+    assert max(sum(map(len, rows)) + len(rows) for _, rows in parts) <= 40_000 - homes_module.HEAD_SIZE
 
 
 @pytest.mark.parametrize(
