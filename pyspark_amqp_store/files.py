@@ -86,6 +86,7 @@ class Store:
     def __init__(self, root: str) -> None:
         """Raises: BadStore when it is neither."""
         self.root = os.path.abspath(root)
+        self._rest = self._rest_mark()  # before anything else is looked at
         self.is_backup = os.path.exists(f"{self.root}/BACKUP.json")
         if os.path.exists(f"{self.root}/INCOMPLETE"):
             raise f.BadStore(f"{root} is a backup that was not finished")
@@ -111,6 +112,19 @@ class Store:
             self.disk = Disk(self.root, self.identity if self.format >= _WITH_LOG else None)
         except (OSError, ValueError) as error:
             raise f.BadStore(f"{root}: the commit log cannot be read: {error}") from error
+
+    @property
+    def is_still(self) -> bool:
+        """Whether nothing has gone since this was opened: it is a backup, or its node had stopped cleanly, and has not been started."""
+        return self.is_backup or (self._rest is not None and self._rest_mark() == self._rest)
+
+    def _rest_mark(self) -> tuple[int, int] | None:
+        """Which clean stop was the last thing that happened here; a start removes the file before it does anything."""
+        try:
+            found = os.stat(f"{self.root}/CLEAN")
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     def queues(
         self, vhosts: Iterable[str] | None = (), names: Iterable[str] | None = ()

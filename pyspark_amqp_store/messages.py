@@ -6,8 +6,9 @@ without Spark:
     reader = MessageReader(Store("/backups/monday"), columns_of("messages", ["queue", "body"]))
     for part in plan(reader.store): ...  reader.batches(part)
 
-What has disappeared from a live directory was acknowledged meanwhile, and is left out. In a backup, and where a check
-fails, it is a loss: an error, or with `fails_on_loss=False` a missing row that `lost_count` counts.
+What has disappeared from a live directory was acknowledged meanwhile, and is left out: a killed node removes a file, too,
+before all acknowledgements of what was in it are written. In a backup, after a clean stop, and where a check fails, it is a
+loss: an error, or with `fails_on_loss=False` a missing row that `lost_count` counts.
 
 Invariants: rows come in the order of the queue; no row has bytes whose check failed unless checks are off.
 """
@@ -151,6 +152,8 @@ class MessageReader:
                 if attempt + 1 < _ATTEMPTS:
                     continue  # perhaps it was just converted: then it is there under its other name
                 is_gone = not self._exists(queue, number)
+                if is_gone and not self.store.is_backup:
+                    return  # it was there for the driver, who may have looked before the node stopped
                 self._miss(queue, f"index segment {number} cannot be read", is_gone=is_gone)
                 return
             if index.bad_count and not attempt:
@@ -240,7 +243,7 @@ class MessageReader:
                 place = (index.number, places[position])
                 contents[chosen[position]] = self._content_at(data, offset, seed, place, path)
         except FileNotFoundError as error:
-            if self.store.is_backup:
+            if self.store.is_still:
                 self._lose(f"{path} is missing", len(chosen))
                 return
             raise Gone(path) from error
@@ -292,7 +295,7 @@ class MessageReader:
 
     def _miss(self, queue: QueueFiles, text: str, *, is_gone: bool, count: int = 1) -> None:
         """Note that something is missing: in a live directory, because nobody needs it any more."""
-        if not is_gone or (self.store.is_backup and not self._wanted.is_acked_too):
+        if not is_gone or (self.store.is_still and not self._wanted.is_acked_too):
             self._lose(f"{queue.directory}: {text}", count)
 
     def _lose(self, text: str, count: int) -> None:

@@ -16,10 +16,11 @@ def rows(
     wanted: Wanted | None = None,
     *,
     part_bytes: int = 64 << 20,
+    store: Store | None = None,
     **options: bool,
 ) -> list[tuple]:
-    """Read these columns of a store, part by part."""
-    store = Store(str(path))
+    """Read these columns of a store, part by part; `store` is one that was opened before."""
+    store = store or Store(str(path))
     reader = MessageReader(store, columns_of(MESSAGES, names), wanted, **options)
     found = []
     for part in plan(store, wanted or Wanted(), part_bytes):

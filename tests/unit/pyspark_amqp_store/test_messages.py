@@ -190,6 +190,32 @@ def test_what_went_from_a_live_directory_is_left_out_and_missed_in_a_backup(tmp_
         rows(tmp_path, ["body"])
 
 
+@pytest.mark.parametrize("suffix", ["seg", "qs"])
+def test_what_is_not_there_after_a_clean_stop_is_a_loss(tmp_path: Path, suffix: str) -> None:
+    disk = StoreOnDisk(tmp_path)
+    disk.publish("q", [message(body) for body in bodies(20, (5000 if suffix == "seg" else 50,))])
+    disk.commit()
+    read_while_it_ran = Store(str(tmp_path))
+    disk.engine.close()
+    next(tmp_path.rglob(f"*.{suffix}")).unlink()
+    with pytest.raises(StoreLoss, match="is gone|is missing"):
+        rows(tmp_path, ["body"])
+    assert len(rows(tmp_path, ["body"], fails_on_loss=False)) < 20
+    assert len(rows(tmp_path, ["body"], store=read_while_it_ran)) < 20, "it may have been acknowledged since"
+    (tmp_path / "CLEAN").unlink()  # as a start does
+    assert len(rows(tmp_path, ["body"])) < 20
+
+
+def test_what_nobody_kept_over_a_clean_stop_is_no_loss(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    transient = [message(body, is_persistent=False) for body in bodies(20, (5000, 50))]
+    disk.publish("q", [message(b"kept"), *transient])
+    disk.commit()
+    disk.engine.close()
+    assert (tmp_path / "CLEAN").exists()
+    assert (b"kept",) in rows(tmp_path, ["body"])
+
+
 def test_a_damaged_segment_without_a_seal_is_scanned(tmp_path: Path) -> None:
     disk = StoreOnDisk(tmp_path)
     sent = bodies(10, (5000,))
