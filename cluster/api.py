@@ -252,6 +252,8 @@ _AGAIN: Final = frozenset({
     10009,  # cluster can not handle request: not the leader
     10023,  # insufficient resources: the leader has no room, and steps down
     10158,  # an earlier attempt is being stored
+    10163,  # what the subject has last is not known yet: who leads has just begun
+    10164,  # another change of the same subject is being stored
     10176,  # the batch was not whole: part of it went to another leader, or it was forgotten
     10210,  # too many batches at once
 })  # fmt: skip
@@ -267,7 +269,7 @@ NOT_PERMITTED: Final = -2
 
 def is_for_now(refusal: Refusal) -> bool:
     """Whether the same may be done another time: the servers elect somebody, or there is no answer."""
-    return refusal.error in (0, NOT_PERMITTED) or refusal.error in _AGAIN
+    return refusal.error in (0, NOT_PERMITTED, _STORE_FAILED) or refusal.error in _AGAIN
 
 
 def is_no_room(refusal: Refusal) -> bool:

@@ -208,3 +208,24 @@ def test_a_queue_that_the_account_may_not_make_is_refused_at_once(ends: FrontEnd
     assert "q" in one.vhost.queues
     ends.settle(60.0)
     assert one.front_end.state.refusals == ()
+
+
+def test_a_change_that_meets_another_in_the_servers_is_made_of_what_that_has_made(
+    ends: FrontEnds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one of a row is being stored the servers say no number: there is none yet."""
+    one, two = ends.start(), ends.start()
+    put(two, "theirs")
+    take = ends.bucket.put
+
+    def busy(*_: object) -> dict[str, object]:
+        monkeypatch.setattr(ends.bucket, "put", take)
+        return {"error": {"code": 400, "err_code": 10164, "description": "wrong last sequence"}}
+
+    ends.settle(0.2)
+    monkeypatch.setattr(ends.bucket, "put", busy)
+    told = put(one, "ours")
+    ends.settle(2.0)
+    assert told == [None]
+    assert values(one)["big"] == values(two)["big"] == "ours"
+    assert not_shared(one) == []
