@@ -351,6 +351,24 @@ def depth_of(stream: Document, consumer: Document) -> Depth:
     return Depth(count, size, first, floor, fresh, is_pulled, max(0, behind))
 
 
+class Extent(NamedTuple):
+    """What a stream has, as its leader says."""
+
+    created: str
+    """When it was made: another one, if that is another time."""
+    newest: int
+    """Sequence of the last message that it has ever had."""
+    message_count: int
+
+
+def extent_of(stream: Document) -> Extent:
+    """Read the answer to `stream_state`."""
+    state = stream.get("state")
+    state = state if isinstance(state, dict) else {}
+    created = str(stream.get("created", ""))
+    return Extent(created, _number(state, "last_seq"), _number(state, "messages"))
+
+
 UNHEARD_MS: Final = 5_000
 """A replica from which its leader has heard nothing for so long is not online: it is asked once a second."""
 

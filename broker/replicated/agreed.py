@@ -11,9 +11,9 @@ came too late is made again of the newer row. What is not agreed while nothing i
 servers refuse is at once, when there is somebody to be told.
 
 Whenever there is a connection, all rows are read anew: what changed meanwhile is put in force, what was on its way is
-looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there. A row that
-is larger than the servers take cannot have been in the bucket: it stays at this node alone, and is offered again on
-each connection.
+looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there; and when the
+servers have lost what was in it. A row that is larger than the servers take cannot have been in the bucket: it stays at
+this node alone, and is offered again on each connection.
 
 State owned: the rows that are shared, as they are in force here, and the changes under way. Never reads or writes a
 definition itself: `apply` does. Made by `broker.replicated.definitions`.
@@ -30,7 +30,14 @@ from burrowmq.broker.replicated.watching import Watching
 from burrowmq.broker.report.cluster_state import Flow
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.cluster import bucket as buckets
-from burrowmq.cluster.api import NOT_PERMITTED, TOO_LARGE, Document, Refusal, is_for_now
+from burrowmq.cluster.api import (
+    NOT_PERMITTED,
+    TOO_LARGE,
+    Document,
+    Extent,
+    Refusal,
+    is_for_now,
+)
 from burrowmq.cluster.bucket import Bucket, Entry
 
 LIMIT_MS: Final = 5_000.0
@@ -450,13 +457,15 @@ class AgreedRows:
                 self._apply([row])
             self._forget_if_nothing(row)
 
-    def all_read(self, found: dict[str, Entry], created: str) -> None:
+    def all_read(self, found: dict[str, Entry], extent: Extent) -> None:
         """Put in force what has changed, and go on with what was under way."""
-        self._created = created
+        newest = max([extent.newest, *(entry.revision for entry in found.values())])
+        is_lost = self._is_lost(found, extent, newest)
+        self._created, self._seen = extent.created, newest
         self._behind.clear()
-        self._seen = max((entry.revision for entry in found.values()), default=self._seen)
         is_empty = all(entry.value is None for entry in found.values())
-        is_offered = self._keeper.offers(self._created, is_empty=is_empty)
+        is_known = not self._keeper.offers(self._created, is_empty=is_empty)
+        is_offered = is_lost or not is_known
         changed, offered = [], []
         for row in list(self._rows.values()):
             entry = found.pop(row.token, None)
@@ -476,10 +485,21 @@ class AgreedRows:
                 row = self._row(entry.kind, entry.key)
                 row.revision, row.value = entry.revision, entry.value
                 changed.append(row)
+        if is_lost and is_known and offered:
+            self._front_end.observer.definitions_lost(len(offered))
         self._apply(changed)
         for row in changed:
             self._forget_if_nothing(row)
         self._go_on(offered)
+
+    def _is_lost(self, found: dict[str, Entry], extent: Extent, newest: int) -> bool:
+        """Whether the servers have lost some of what they had agreed to: what is missing was not deleted then.
+
+        Revisions only rise, as long as it is the same bucket; and nobody deletes the last definition of all. Where the
+        leader says that it has more than comes, it is another server that has lost it.
+        """
+        is_back = self._created == extent.created and newest < self._seen
+        return not found or is_back or len(found) < extent.message_count
 
     def _is_own(self, row: Row) -> bool:
         """Whether nobody can have removed it, since no server takes it, or did."""

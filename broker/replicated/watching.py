@@ -9,7 +9,15 @@ from typing import Final, Protocol
 
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.turn.clock import Scheduler
-from burrowmq.cluster.api import NOT_PERMITTED, STREAM_NAME_TAKEN, Document, Refusal, stream_state
+from burrowmq.cluster.api import (
+    NOT_PERMITTED,
+    STREAM_NAME_TAKEN,
+    Document,
+    Extent,
+    Refusal,
+    extent_of,
+    stream_state,
+)
 from burrowmq.cluster.bucket import Bucket, Entry, Watch
 from burrowmq.cluster.wire import Delivered, encode_publish
 
@@ -23,8 +31,8 @@ SILENT_MS: Final = 4_000.0
 class Watcher(Protocol):
     """Who wants to know."""
 
-    def all_read(self, found: dict[str, Entry], created: str) -> None:
-        """These are all rows, and markers of removed ones; the bucket was made at that time."""
+    def all_read(self, found: dict[str, Entry], extent: Extent) -> None:
+        """These are all rows, and markers of removed ones, that have come; `extent` is as it was when that began."""
         ...
 
     def seen(self, entry: Entry) -> None:
@@ -46,7 +54,7 @@ class Watching:
         self._inbox = b""
         self._number = 0
         self._name = ""
-        self._created = ""
+        self._extent = Extent("", 0, 0)
         self._watch: Watch | None = None
         self._found: dict[str, Entry] | None = None  # while all rows are being read
         self._heard_ms = 0.0
@@ -102,7 +110,7 @@ class Watching:
             self._begin_again(found)
             return
         self._is_begun = False
-        self._created = str(found.get("created", ""))
+        self._extent = extent_of(found)
         self._number += 1
         self._name = f"{self._front_end.token.decode()}_{self._number}"
         self._sid, self._inbox = self._front_end.subscribe(self._on_watched)
@@ -157,4 +165,4 @@ class Watching:
     def _all_read(self) -> None:
         found, self._found = self._found or {}, None
         self.is_current, self.is_refused, self.reason = True, False, ""
-        self._owner.all_read(found, self._created)
+        self._owner.all_read(found, self._extent)

@@ -210,6 +210,14 @@ class LogObserver:
         """The servers do not take a definition."""
         self._log.error("definition_not_shared", kind=kind, key=key, reason=reason)
 
+    def definitions_lost(self, count: int) -> None:
+        """The servers have lost some."""
+        self._log.error(
+            "definitions_lost",
+            count=count,
+            text="the servers have lost definitions that were agreed; this node gives them its own again",
+        )
+
     def migration_began(self, vhost: str, queue: str) -> None:
         """A classic queue is on its way to be a quorum queue."""
         self._log.info("migration_began", vhost=vhost, queue=queue)

@@ -94,6 +94,9 @@ class Observer(Protocol):
     def definition_not_shared(self, kind: str, key: str, reason: str) -> None:
         """The servers do not take a definition: it is taken back, or stays at this front-end alone."""
 
+    def definitions_lost(self, count: int) -> None:
+        """The servers have so many agreed definitions no more that nobody has deleted; they are offered again."""
+
     def migration_began(self, vhost: str, queue: str) -> None:
         """A classic queue's messages go to the quorum queue that it is to be, from their first or after a start."""
 

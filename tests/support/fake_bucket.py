@@ -27,6 +27,8 @@ class FakeBucket:
         self.last = 0
         self.messages: dict[int, tuple[str, dict[str, str], bytes]] = {}
         self.watchers: dict[str, Watcher] = {}
+        self.shown: int | None = None
+        """Watchers are given nothing behind this one: who serves them has lost it, and who leads the stream has not."""
 
     def put(self, subject: str, headers: dict[str, str], body: bytes) -> dict[str, Any]:
         """What the servers answer."""
@@ -45,15 +47,28 @@ class FakeBucket:
         for seq in [seq for seq, each in self.messages.items() if each[0] == subject]:
             del self.messages[seq]
 
+    def go_back(self, last: int) -> None:
+        """The servers have lost all that came behind this one."""
+        self.messages = {seq: each for seq, each in self.messages.items() if seq <= last}
+        self.last = last
+
+    def state(self) -> dict[str, int]:
+        return {"messages": len(self.messages), "last_seq": self.last}
+
+    def _is_shown(self, sequence: int) -> bool:
+        return self.shown is None or sequence <= self.shown
+
     def watch(self, name: str) -> dict[str, Any]:
         self.watchers[name] = Watcher()
-        return {"num_pending": len(self.messages)}
+        return {"num_pending": sum(map(self._is_shown, self.messages))}
 
     def give(self) -> list[tuple[Any, bytes, str, bytes, dict[str, str], bytes]]:
         """(link, inbox, subject, reply, headers, body) of what watchers have asked for and is there."""
         found = []
         for watcher in self.watchers.values():
-            waiting = sorted(seq for seq in self.messages if seq >= watcher.next)
+            waiting = sorted(
+                seq for seq in self.messages if seq >= watcher.next and self._is_shown(seq)
+            )
             while waiting and watcher.pulls:
                 seq = waiting.pop(0)
                 watcher.next, watcher.count = seq + 1, watcher.count + 1

@@ -341,7 +341,8 @@ class FakeJetStream:
                 self.buckets.setdefault(name, FakeBucket(f"2026-{len(self.buckets)}"))
                 return {"created": self.buckets[name].created}
             case ["STREAM", "INFO", name] if name in self.buckets:
-                return {"created": self.buckets[name].created}
+                bucket = self.buckets[name]
+                return {"created": bucket.created, "state": bucket.state()}
             case ["CONSUMER", "CREATE", name, consumer] if name in self.buckets:
                 return self.buckets[name].watch(consumer)
             case ["CONSUMER", "DELETE", name, consumer] if name in self.buckets:
