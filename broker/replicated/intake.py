@@ -5,7 +5,8 @@ log, and with 4,000 on their way they cost half as much as with 500. A consumer 
 wants its share to be fair: for it no more is pulled than it may have. What is pulled is bounded by octets, too.
 
 A message that goes back unseen counts as delivered at the server, so where there is a limit of deliveries nothing is
-pulled ahead either.
+pulled ahead either. One that comes behind a later one was delivered before, too, whatever its count: servers deliver
+in order, and who leads since another one died may not know the last of what that one has delivered.
 
 When the last consumer leaves, its subscription ends, and with it what is asked for; what is here goes back. Where only
 one front-end at a time is given messages (`pin`), this one lets others be it once it holds nothing any more.
@@ -85,6 +86,7 @@ class Intake:
         self._get_sid = 0
         self._get_inbox = b""
         self._is_one_asked = False
+        self._newest = 0  # sequence of the last message in the stream that has come
         self._waits_since_ms: float | None = None  # who waits for basic.get
         self.mean_bytes = float(EXPECTED_BYTES)
         """Of a message that comes, of late."""
@@ -159,7 +161,12 @@ class Intake:
             place = api.place_of(delivered.reply)
             if place is None or shelf.renew(place.sequence, delivered.reply):
                 continue
-            if place.delivery_count > 1 and self._acks.has(place.sequence):
+            before_count = place.delivery_count - 1
+            if place.sequence > self._newest:
+                self._newest = place.sequence
+            elif not before_count:
+                before_count = 1  # who leads now does not know that it was delivered
+            if before_count and self._acks.has(place.sequence):
                 self.acknowledge([delivered.reply], self._front_end.now_ms())
                 continue
             try:
@@ -171,7 +178,7 @@ class Intake:
             due_ms = 0
             if self.ttl_ms is not None or message.flags & PROP_EXPIRATION:
                 due_ms = deadline_of(message, self.ttl_ms, api.stored_ms(delivered.reply))
-            shelf.put(place.sequence, delivered.reply, message, place.delivery_count - 1, due_ms)
+            shelf.put(place.sequence, delivered.reply, message, before_count, due_ms)
             size += len(delivered.payload)
         if deliveries:
             mean = size / len(deliveries)
@@ -317,6 +324,7 @@ class Intake:
         """The stream is another one: nothing of what is here is its own."""
         self._acks.forget()
         self.shelf.forget_all()
+        self._newest = 0
         if self._pulls is not None:
             self._pulls.lost()
 
