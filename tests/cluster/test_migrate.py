@@ -10,7 +10,7 @@ import pytest
 
 from bench.nats_servers import NatsCluster
 from tests.cluster.migrate import begin, is_over, run
-from tests.support.front_ends import PERSISTENT, Nodes
+from tests.support.front_ends import PERSISTENT, Nodes, until_agreed
 from tests.support.patience import patient
 
 
@@ -27,7 +27,7 @@ def test_nothing_is_lost_over_kills(cluster: NatsCluster, nodes: Nodes) -> None:
 @pytest.mark.timeout(240)
 def test_who_is_connected_stays_and_nothing_is_lost_or_doubled(nodes: Nodes) -> None:
     """A consumer that acknowledges late and a publisher, from before the migration to behind its end."""
-    node = nodes.start()
+    node = until_agreed(nodes.start())
     channel = nodes.channel(node)
     channel.queue_declare("orders", durable=True)
     channel.exchange_declare("x", "topic", durable=True)

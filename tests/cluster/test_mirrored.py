@@ -9,7 +9,7 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
-from tests.support.front_ends import PERSISTENT, Nodes
+from tests.support.front_ends import PERSISTENT, Nodes, until_agreed
 from tests.support.patience import patient
 
 HA = '{"ha-mode":"exactly","ha-params":2,"message-ttl":600000}'
@@ -36,7 +36,7 @@ def told(nodes: Nodes, which: int, *columns: str) -> str:
 @pytest.mark.timeout(240)
 def test_a_mirrored_queue_outlives_its_leader(nodes: Nodes) -> None:
     one, two = (nodes.start(name, mirrored="quorum") for name in ("one", "two"))
-    one.ctl("set_policy", "ha", "^orders", HA)
+    until_agreed(one).ctl("set_policy", "ha", "^orders", HA)
     channel = declare(nodes.channel(one), "orders")
     row = told(nodes, 0, "name", "type", "policy", "leader").split()
     assert row[:3] == ["orders", "quorum", "ha"]
@@ -60,7 +60,7 @@ def test_a_mirrored_queue_outlives_its_leader(nodes: Nodes) -> None:
 @pytest.mark.timeout(180)
 def test_a_restart_without_policy_and_setting_still_finds_it(nodes: Nodes) -> None:
     process = nodes.start("one", mirrored="quorum")
-    process.ctl("set_policy", "ha", "^orders", HA)
+    until_agreed(process).ctl("set_policy", "ha", "^orders", HA)
     declare(nodes.channel(process), "orders", **{"x-max-length": 9, "x-queue-mode": "lazy"})
     process.ctl("clear_policy", "ha")
     process.kill()

@@ -54,6 +54,19 @@ class Nodes:
                 connection.close()
 
 
+def until_agreed(process: BrokerProcess) -> BrokerProcess:
+    """The same, once the servers have elected who keeps definitions: until then a change is refused after five seconds."""
+    deadline = time.monotonic() + patient(60)
+    while True:
+        try:
+            process.ctl("set_global_parameter", "first", "1")
+        except RuntimeError as refused:
+            if "metadata store" not in str(refused) or time.monotonic() > deadline:
+                raise
+        else:
+            return process
+
+
 def declare(channel: BlockingChannel, name: str, **arguments: Any) -> int:
     """Declare it, as soon as the servers have elected who makes streams; gives how many messages it has."""
     deadline = time.monotonic() + patient(60)
