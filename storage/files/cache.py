@@ -206,6 +206,7 @@ class FileCache:
     def unlink(self, path: str) -> None:
         """Remove a file and forget it; nothing happens when it is not there.
 
+        Nor does it matter what was answered where the file is gone: nothing is to be written to one without a name.
         Raises WriteFailed: then the next sync still makes durable what was written to it, since a start may find it.
         """
         if self._leftovers or self._behind or self._alone:
@@ -216,9 +217,17 @@ class FileCache:
             self.forget(path)
             return
         except OSError as error:
-            raise write_error(path, error) from error
+            if self._may_be_there(path):
+                raise write_error(path, error) from error
         self.forget(path)
         self._dirty_dirs[parent_of(path)] = None
+
+    def _may_be_there(self, path: str) -> bool:
+        """Whether a file is there all the same that was to be removed, or nobody can tell."""
+        try:
+            return self.filesystem.exists(path)
+        except OSError:
+            return True
 
     def _unlink_older(self, path: str) -> None:
         """Remove what a file has taken the place of. Raises WriteFailed, also until that is durable."""

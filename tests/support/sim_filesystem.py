@@ -41,9 +41,8 @@ Data = bytes | bytearray | memoryview
 Fate = Literal["kept", "lost", "first", "rest", "last", "half", "torn", "holed"]
 """What a power cut leaves of a file's un-synced writes: all, none, the first, all but that, the last, the first half of
 them, all but the end of the last, or but the second sector of each."""
-THROUGH = (
-    -1
-)  # octets of a call that failed: all of them, and a sync that failed has made them durable
+# Octets of a call that failed: all of them; and a sync has made them durable, a name is removed or another.
+THROUGH = -1
 TAIL = -2  # of a sync that failed: its last page came through, so that the file has its length, and a hole before it
 
 
@@ -496,6 +495,13 @@ class SimFileSystem:
             failed[0].add_note(operation)
             raise failed[0]
 
+    def begin_naming(self, operation: str, path: str) -> OSError | None:
+        """The same, but for one that fails and has done its work: its error is to be raised behind that."""
+        failed = self.begin(operation, path)
+        if failed is not None and failed[1] != THROUGH:
+            raise failed[0]
+        return None if failed is None else failed[0]
+
     def cut(
         self,
         rng: random.Random,
@@ -703,7 +709,7 @@ class SimFileSystem:
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file or a directory."""
-        self.begin_simple("rename", target)
+        error = self.begin_naming("rename", target)
         source_directory, gone = _split(source)
         directory, name = _split(target)
         is_within = directory == source_directory
@@ -717,6 +723,8 @@ class SimFileSystem:
             new = _Link(directory, name, self._find(source))
             self._change(new)
             self._change(_Link(source_directory, gone, None, after=new))
+        if error is not None:
+            raise error
 
     def link(self, source: str, target: str) -> None:
         """Give a file a second name."""
@@ -729,12 +737,14 @@ class SimFileSystem:
 
     def unlink(self, path: str) -> None:
         """Remove a name."""
-        self.begin_simple("unlink", path)
+        error = self.begin_naming("unlink", path)
         inode = self._find(path)
         if self.free_bytes is not None and self._is_last_name(inode):
             self.free_bytes += len(inode.content)
         directory, name = _split(path)
         self._change(_Link(directory, name, None))
+        if error is not None:
+            raise error
 
     def _is_last_name(self, inode: _Inode) -> bool:
         return sum(one is inode for names in self._names.values() for one in names.values()) == 1
