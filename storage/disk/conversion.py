@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
-from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, WriteFailed
 from burrowmq.storage.files.cache import FileCache, as_storage_errors, new_file_error, write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.names import NAME_FILE, pack_names
@@ -113,7 +113,7 @@ class Conversion:
             return True  # more old files that stay until then would fill the disk
         if queue.is_conversion_held_up:
             queue.flush_journals()
-        is_held_up = queue.is_conversion_held_up
+        is_waiting = is_held_up = queue.is_conversion_held_up
         left = self._left.get(queue, ())
         found = [segment for segment in self._candidates(queue) if segment.number not in left]
         if not found and not is_held_up:
@@ -126,10 +126,24 @@ class Conversion:
                 self._chosen.append((queue, segment))
                 self._chosen_bytes += segment.store_end
             elif not is_held_up:
-                queue.remove(segment)
+                is_waiting = not self._is_removed(queue, segment) or is_waiting
             if self._is_slice:
                 break
-        return is_held_up
+        return is_waiting
+
+    @staticmethod
+    def _is_removed(queue: QueueDisk, segment: Segment) -> bool:
+        """Remove a segment without live entries; False when that needs a sync before. Raises StorageError."""
+        path = segment.files.path(segment.number)
+        try:
+            queue.remove(segment)
+        except DiskFull:
+            raise
+        except WriteFailed:
+            if not queue.place.cache.stays(path):
+                raise
+            return False
+        return True
 
     def _put_off(self, queue: QueueDisk) -> None:
         """Others go first."""

@@ -240,6 +240,10 @@ class FileCache:
         if path in self._alone:
             raise WriteFailed(f"{path}: it stays until it is durable that the older one is gone")
 
+    def stays(self, path: str) -> bool:
+        """Whether a file cannot be removed before a sync: what it took the place of is not durably gone."""
+        return path in self._alone or path in self._behind.get(parent_of(path), {}).values()
+
     def unlink_or_leave(self, path: str, by: str = "") -> None:
         """Remove a file that a start would remove too; when that fails `sweep` tries again.
 

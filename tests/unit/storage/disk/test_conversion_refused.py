@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from burrowmq.storage.loop.staged_commit import Delete, SetVersion
+from burrowmq.storage.loop.staged_commit import Ack, Delete, SetVersion
 from tests.support.conversions import FOR_GOOD
 from tests.support.disk_side import DiskSide
 from tests.support.sim_filesystem import SimFileSystem
@@ -174,6 +174,25 @@ def test_a_damaged_message_keeps_its_own_segment_from_being_converted_and_nothin
     assert three.side.writer.stats()["unconverted_queues"] == 1
     three.side.commit(Delete(1))
     assert three.side.writer.stats()["unconverted_queues"] == 0
+
+
+@pytest.mark.parametrize("source", [1, 2])
+def test_a_file_that_stays_until_the_next_sync_ends_no_conversion(source: int) -> None:
+    """An emptied segment's file is to be removed, and it is not durable yet that the one it replaced is gone."""
+    three = Three(source)
+    three.begin()
+    three.convert()
+    assert three.converted() == {1, 2, 3}
+    back = [SetVersion(queue_id, source) for queue_id in IDS]
+    three.side.commit(*back)
+    three.side.jobs.convert()
+    assert three.converted() != {1, 2, 3}
+    again = [SetVersion(queue_id, three.target) for queue_id in IDS]
+    three.side.commit(Ack(1, 0, 15, None), *again, sync=False)
+    three.convert()
+    assert three.converted() == {1, 2, 3}
+    assert not three.side.observer.events["sync_failed"]
+    assert three.side.read(1) == list(range(16, 30))
 
 
 @pytest.mark.parametrize("operation", ["pread", "open"])
