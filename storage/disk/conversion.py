@@ -67,8 +67,8 @@ class Conversion:
 
     @property
     def left_count(self) -> int:
-        """Queues that keep segments of another version than theirs until the next start."""
-        return len(self._left)
+        """Queues that keep something of another version than theirs until the next start. Any thread."""
+        return sum(_is_left(queue, numbers) for queue, numbers in list(self._left.items()))
 
     def set_version(self, queue: QueueDisk, version: int) -> None:
         """A queue is to be of this version, now or in time."""
@@ -239,6 +239,11 @@ class Conversion:
         cache.forget(path)
         if queue.durable:
             cache.dir_changed(queue.directory)
+
+
+def _is_left(queue: QueueDisk, numbers: Collection[int]) -> bool:
+    """Tell whether such segments are there still, or there were none but the file with the name."""
+    return not numbers or any(one.number in numbers for one in queue.segments_elsewhere())
 
 
 def _says(cache: FileCache, path: str, data: bytes) -> bool:

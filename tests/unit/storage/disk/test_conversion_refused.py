@@ -177,6 +177,20 @@ def test_a_damaged_message_keeps_its_own_segment_from_being_converted_and_nothin
 
 
 @pytest.mark.parametrize("source", [1, 2])
+def test_a_queue_counts_as_unconverted_as_long_as_it_has_such_segments(source: int) -> None:
+    three = Three(source)
+    damage(three, source)
+    three.begin()
+    three.convert()
+    assert three.side.writer.stats()["unconverted_queues"] == 1
+    three.side.ack(0, 15)
+    for _ in range(4):
+        three.side.jobs.idle()
+    assert three.converted() == {1, 2, 3}
+    assert three.side.writer.stats()["unconverted_queues"] == 0
+
+
+@pytest.mark.parametrize("source", [1, 2])
 def test_a_file_that_stays_until_the_next_sync_ends_no_conversion(source: int) -> None:
     """An emptied segment's file is to be removed, and it is not durable yet that the one it replaced is gone."""
     three = Three(source)
