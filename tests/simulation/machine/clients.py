@@ -299,6 +299,14 @@ class SimClient:
         for channel, method in incoming:
             self._take_in(channel, method)
 
+    def pump_up_to_close(self) -> None:
+        """Take it in up to where the broker has closed something; nothing where it has not."""
+        while not self.is_lost and self.is_being_closed():
+            channel, method = self._incoming.pop(0)
+            self._take_in(channel, method)
+            if isinstance(method, CLOSES):
+                return
+
     def _take_in(self, channel: int, method: Any) -> None:
         match method:
             case spec.Basic.Ack() | spec.Basic.Nack():

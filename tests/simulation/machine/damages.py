@@ -14,10 +14,10 @@ import random
 import struct
 from typing import TYPE_CHECKING
 
-from burrowmq.storage.names import QueueNames
+from burrowmq.storage.names import QueueNames, vhost_directory
 from burrowmq.storage.queue.v2.index import entries_at
 from burrowmq.storage.record import ENTRY_SIZE
-from tests.simulation.machine.model import DEAD, NAMES
+from tests.simulation.machine.model import place_of
 
 if TYPE_CHECKING:
     from tests.simulation.machine.model import Home
@@ -63,7 +63,7 @@ def damage_a_write(run: Run) -> None:
         if damage.path.endswith((".seg", ".qs")) and damage.offset >= 64 and not is_elsewhere:
             numbers |= _numbers_in(run, content[damage.offset : end + NEAR])
         else:
-            homes |= {name for name in (*NAMES, DEAD) if _owns(name, damage.path)}
+            homes |= {home.name for home in run.model.homes if _owns(home.name, damage.path)}
             numbers |= _numbers_in(run, content)
     if damages:
         run.result.operations["damage"] += 1
@@ -106,7 +106,10 @@ def _numbers_in(run: Run, data: bytes) -> set[int]:
 
 
 def _owns(name: str, path: str) -> bool:
-    return any(f"/{QueueNames('/', name, level).directory}/" in path for level in range(5))
+    places = [QueueNames(*place_of(name), level) for level in range(5)]
+    return any(
+        f"/{vhost_directory(one.vhost)}/" in path and f"/{one.directory}/" in path for one in places
+    )
 
 
 def _turns(body: bytes) -> list[bytes]:

@@ -28,6 +28,8 @@ SPOILED = (
 )
 CALM = 0.1  # of the runs have a clean stop every eight steps: what was not delivered before it is fresh after it
 OS = 0.05
+VHOSTS = 0.2
+DOUBTS = 0.2  # of the runs in which calls fail
 # Stores without a commit log, with one, and with one after some starts.
 LOGS = ((False,), (True,), (True,), (True, False), (False, True, True))
 WEIGHTS = {
@@ -164,6 +166,9 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     if trickle.random() < TRICKLES:
         limits = _with_short_commits(limits)
         chosen = ["trickle" if trickle.random() < 0.2 else name for name in chosen]
+    other = random.Random(f"vhosts {seed}")
+    if other.random() < VHOSTS:
+        chosen = ["vhost" if other.random() < 0.2 else name for name in chosen]
     if may_fail:
         limits, chosen = _with_refusals(seed, limits, chosen)
     plan = Plan(
@@ -194,6 +199,9 @@ def _with_refusals(seed: int, limits: Limits, chosen: list[str]) -> tuple[Limits
     conversion = random.Random(f"conversions {seed}")
     if conversion.random() < CONVERSIONS:
         chosen = ["convert" if conversion.random() < 0.15 else name for name in chosen]
+    doubt = random.Random(f"doubts {seed}")
+    if doubt.random() < DOUBTS:
+        chosen = ["doubt" if doubt.random() < 0.15 else name for name in chosen]
     full = random.Random(f"full {seed}")
     if full.random() < FULL:
         limits = replace(limits, has_sqlite=limits.has_sqlite or full.random() < 0.6)

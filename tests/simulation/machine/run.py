@@ -211,8 +211,11 @@ class Run:
 
     def pump(self) -> None:
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
-        closed = [client for client in self.clients if client.is_being_closed()]
-        for client in [*closed, *self.clients]:
+        for (
+            client
+        ) in self.clients:  # what one had is another's behind that, which may be closed, too
+            client.pump_up_to_close()
+        for client in self.clients:
             client.pump()
         lost = [
             client for client in self.clients if client.is_refused or client.client.session.is_ended

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.simulation.machine.operations import faults, lives, messages, queues
+from tests.simulation.machine.operations import faults, lives, messages, queues, vhosts
 
 if TYPE_CHECKING:
     from tests.simulation.machine.run import Run
@@ -26,6 +26,7 @@ OPERATIONS: dict[str, Callable[[Run], None]] = {
     "renew": queues.renew,
     "purge": queues.purge,
     "policy": queues.policy,
+    "vhost": vhosts.vhost,
     "fault": faults.fault,
     "fill": faults.fill,
     "heal": faults.heal,
@@ -34,6 +35,7 @@ OPERATIONS: dict[str, Callable[[Run], None]] = {
     "owe": faults.owe,
     "cramp": faults.cramp,
     "convert": faults.convert,
+    "doubt": faults.doubt,
     "spoil": faults.spoil,
     "release": faults.release,
     "wait": lives.wait,

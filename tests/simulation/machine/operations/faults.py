@@ -15,7 +15,8 @@ from burrowmq.storage.errors import StorageError
 from burrowmq.storage.names import QueueNames
 from tests.simulation.machine.clients import CONFIRMING, REST
 from tests.simulation.machine.damages import damage_a_body
-from tests.simulation.machine.model import DEAD
+from tests.simulation.machine.model import DEAD, HERE
+from tests.support.sim_filesystem import THROUGH
 
 if TYPE_CHECKING:
     from tests.simulation.machine.run import Run
@@ -146,7 +147,8 @@ def cramp(run: Run) -> None:
         run.do("settle")
         return
     while len(client.consumers) < 3 and not client.is_busy(CONFIRMING) and rng.random() < 0.8:
-        client.consume(rng.choice(list(run.model.current.values())), 20)
+        here = [home for home in run.model.current.values() if home.vhost == HERE]
+        client.consume(rng.choice(here), 20)
         run.move(40)
     run.quiet(1.0)
     run.calls_fail()
@@ -197,6 +199,42 @@ def convert(run: Run) -> None:
     run.machine.let_pass(rng.choice((0.1, 0.5, 2.0)))
     if rng.random() < 0.5:
         run.heal()
+
+
+def doubt(run: Run) -> None:
+    """A file of one queue is renamed or removed, and the answer is that it was not."""
+    rng, home = run.rng, run.some_home()
+    if not run.plan.has_faults or home is None:
+        run.do("settle")
+        return
+    client = run.client()
+    if not client.is_busy(CONFIRMING) and len(client.consumers) < 3 and rng.random() < 0.8:
+        client.consume(home, 20)
+        run.move(40)
+    run.quiet(1.0)
+    run.calls_fail()
+    part = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
+    for operation in rng.choice((("rename",), ("unlink",), ("rename", "unlink"))):
+        nth, times = rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2, 30))
+        run.machine.disk.fail(
+            operation, errno.EIO, nth=nth, times=times, keep=THROUGH, path_part=part
+        )
+    _ack_some(run, rng.choice((1, 1, 2)))
+    run.machine.let_pass(rng.choice((0.1, 0.3, 1.0)))
+    if not client.is_lost:
+        run.do(rng.choice(("publish", "publish", "policy", "delete")))
+        run.quiet(rng.choice((0.01, 0.3, 1.0)))
+    if rng.random() < 0.7:
+        run.heal()
+        run.crash_now(is_power=run.is_power())
+
+
+def _ack_some(run: Run, step: int) -> None:
+    """Each delivery, or each second one, is acknowledged."""
+    for each in run.clients:
+        if not (each.is_paused or each.is_busy(CONFIRMING) or each.is_busy(REST)):
+            for key in list(each.deliveries)[::step]:
+                each.settle(key, "ack")
 
 
 def _fail_one_place(run: Run) -> None:

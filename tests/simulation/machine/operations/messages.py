@@ -34,7 +34,7 @@ def publish(run: Run) -> None:
     if run.plan.silence and rng.random() < run.plan.silence and not client.is_busy(REST):
         channel = REST
     for _ in range(rng.choice((1, 1, 3, 8, 20))):
-        client.publish(_message(run, client), name, channel)
+        client.publish(message(run, client), name, channel)
 
 
 def trickle(run: Run) -> None:
@@ -43,7 +43,7 @@ def trickle(run: Run) -> None:
     names = [
         home.name
         for home in run.model.current.values()
-        if home.is_stable and home.is_durable and home.version == 2 and home.name != DEAD
+        if home.is_at_hand and home.is_durable and home.version == 2 and home.name != DEAD
     ]
     if not names:
         return
@@ -51,7 +51,7 @@ def trickle(run: Run) -> None:
     for _ in range(run.rng.choice((5, 12, 30))):
         if client.is_lost or client.is_paused or client.is_busy(CONFIRMING):
             return
-        client.publish(_message(run, client, SMALL_SIZES), name, CONFIRMING)
+        client.publish(message(run, client, SMALL_SIZES), name, CONFIRMING)
         run.move(60)
 
 
@@ -65,7 +65,7 @@ def transact(run: Run) -> None:
     ]
     if names:
         for _ in range(run.rng.choice((1, 2, 5))):
-            client.publish(_message(run, client), run.rng.choice((*names, "fan")), TRANSACTING)
+            client.publish(message(run, client), run.rng.choice((*names, "fan")), TRANSACTING)
         if run.rng.random() < 0.75:
             client.commit()
         else:
@@ -146,7 +146,8 @@ def _fetch_some(run: Run, client: SimClient) -> None:
         run.move(40)
 
 
-def _message(run: Run, client: SimClient, sizes: Sequence[int] = SIZES) -> Publication:
+def message(run: Run, client: SimClient, sizes: Sequence[int] = SIZES) -> Publication:
+    """Another message."""
     rng = run.rng
     run.number += 1
     size = rng.choice(sizes)
