@@ -495,7 +495,7 @@ class DiskJobs:
 
     def close(self, ends: QueueEnds) -> None:
         """Stop cleanly. Raises StorageError."""
-        is_saved = False
+        is_saved = was_closed = False
         while True:
             try:
                 if not is_saved:
@@ -504,11 +504,14 @@ class DiskJobs:
                 self._context.definitions.close()
                 break
             except NoDescriptors:
-                if not self._cache.dirty_count:
+                if self._cache.dirty_count:
+                    self.sync(None)
+                elif was_closed or not self._cache.open_count:
                     raise  # what is open is not ours
-                self.sync(None)
+                else:
+                    was_closed = True
                 with self._lock:
-                    self._cache.release_clean()
+                    self._context.release_clean_files()
             except DiskFull as error:
                 if not self.space.ran_out(with_way_out(error)):
                     raise

@@ -198,13 +198,17 @@ class ActiveSegment:
         self._unsynced.note_seal(file, len(file.tables[-1]))
 
     def seal_left(self) -> None:
-        """At a clean stop, all records are durable: seal what was ended without, else the stop counts as a crash."""
-        left, self._unsealed = self._unsealed, set()
-        for file in left:
+        """At a clean stop, all records are durable: seal what was ended without, else the stop counts as a crash.
+
+        Raises NoDescriptors, after which it may be called again.
+        """
+        for file in list(self._unsealed):
             try:
                 file.file().truncate(file.end)  # of a record or a seal that was written in part
             except OSError:
+                self._unsealed.discard(file)
                 continue
+            self._unsealed.discard(file)
             self._seal(file)
 
     def roll_idle(self) -> None:

@@ -16,6 +16,7 @@ from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StorageError, StoreClosed
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver
+from tests.support.disk_side import writer_of
 from tests.support.engine_on_disk import LARGE, commit, engine_on, publish, unopened
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.sqlite_disk import connect_on
@@ -132,3 +133,25 @@ def test_definitions_are_closed_again_only_where_there_was_no_room(
     store.close()
     store.close()
     assert disk.counters.calls["fsync_dir"] == syncs + is_again
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_no_descriptor_for_a_seal_that_was_left_out_is_waited_for(times: int) -> None:
+    """What is open is ours, if not to the last file: to close it is what gives one."""
+    disk = SimFileSystem()
+    disk.mkdir("/data")
+    engine = engine_on(disk, ballast_bytes=1000, has_log=False)
+    log = engine.open_queue("/", "q", durable=True)
+    for first in range(0, 10, 2):
+        disk.fail("pwrite", errno.EIO, path_part=".seg")  # the segment is left, without a seal
+        publish(log, first, 2, LARGE)
+        commit(engine)
+    engine.idle()
+    writer_of(engine).context.release_clean_files()
+    disk.fail("open", errno.EMFILE, nth=2, times=times, path_part=".seg")
+    if times == 1:
+        engine.close()
+    else:
+        with pytest.raises(StorageError):
+            engine.close()
+    assert was_clean(disk) == (times == 1)
