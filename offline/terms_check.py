@@ -28,8 +28,8 @@ def check_terms(directory: StoreDirectory) -> tuple[list[FileReport], int]:
         problem = "not what the clean stop wrote: a start looks at every file instead"
         return [FileReport(path, size, problems=[problem])], 0
     reports, lost = list[FileReport](), 0
-    for names, segments in files_in(parts):
-        place = f"{directory.path}/vhosts/{vhost_directory(names.vhost)}/queues/{names.directory}"
+    for vhost, name, segments in files_in(parts):
+        place = f"{directory.path}/vhosts/{vhost_directory(vhost)}/queues/{name}"
         present = set(directory.seen.listdir(place)) if directory.seen.exists(place) else set()
         for segment in segments:
             if segment.names and segment.names[0] not in present:

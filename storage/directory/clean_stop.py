@@ -35,7 +35,7 @@ from burrowmq.storage.types import JsonValue, RecoveredQueue, RecoveryReport
 # Of a segment's row in the terms; the bit sets follow where there are any.
 _FIXED_FIELDS = 13
 # In a queue's row.
-_LEVEL_AT, _MAY_EXPIRE_AT = 11, 12
+_LEVEL_AT, _MAY_EXPIRE_AT, _DIRECTORY_AT = 11, 12, 13
 
 
 def save(
@@ -56,9 +56,10 @@ def save(
     for queue, next_seq, next_deliver_seq in [*queues, *unclaimed]:
         if context.cache.is_crowded:
             context.sync()
-        if queue.durable and not queue.is_made and queue.index.numbers:
+        is_known = _is_known(queue)
+        if queue.durable and is_known and not queue.is_made and queue.index.numbers:
             queue.make()  # the file that names it was damaged
-        if queue.durable and queue.is_made:
+        if queue.durable and (queue.is_made or not is_known):
             rows.append(_queue_row(context, queue, next_seq, next_deliver_seq))
         elif not queue.durable:
             _drop_all(context, queue)
@@ -118,6 +119,7 @@ def _queue_row(
         tail = queue.index.segments[numbers[-1]]
         next_seq = max(next_seq, numbers[-1] * queue.index.entry_count + tail.used)
     segments: list[JsonValue] = [_segment_row(segment) for segment in queue.index]
+    place: list[JsonValue] = [] if _is_known(queue) else [_directory_of(queue)]
     return [
         queue.names.vhost,
         queue.names.name,
@@ -132,7 +134,17 @@ def _queue_row(
         queue.journal_mark,
         queue.names.level,
         live.may_expire,
+        *place,
     ]
+
+
+def _is_known(queue: QueueDisk) -> bool:
+    """Tell whether anybody knows what a queue is called: its own file is damaged, and nobody opened it, where not."""
+    return queue.names.directory == _directory_of(queue)
+
+
+def _directory_of(queue: QueueDisk) -> str:
+    return queue.directory.rpartition("/")[2]
 
 
 def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
@@ -153,14 +165,13 @@ class SegmentFiles(NamedTuple):
     names: list[str]
 
 
-def files_in(parts: list[bytes]) -> Iterator[tuple[QueueNames, list[SegmentFiles]]]:
-    """Give each queue of the terms with the files that it had at the stop.
+def files_in(parts: list[bytes]) -> Iterator[tuple[str, str, list[SegmentFiles]]]:
+    """Give the vhost and the name of the directory of each queue of the terms, with the files that it had at the stop.
 
     Those of a store of format 1 have levels among their names, as their directories have: `takeover`.
     """
     for row in _read(parts).get("queues", []):
-        level = cast("int", row[_LEVEL_AT]) if len(row) > _LEVEL_AT else 0
-        yield QueueNames(str(row[0]), str(row[1]), level), list(_segments_in(row))
+        yield str(row[0]), _directory_in(row), list(_segments_in(row))
 
 
 def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -> bool:
@@ -183,7 +194,8 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
         # Rows of earlier releases do not say it.
         may_expire = len(row) <= _MAY_EXPIRE_AT or row[_MAY_EXPIRE_AT] is not False
         found = RecoveredQueue(names, *counts, may_expire=may_expire)
-        queue = context.new_queue(names, durable=True)
+        context.vhost(names.vhost)
+        queue = context.queue_at(names, _path_in(context, row))
         if queue.directory not in unnamed:
             queue.mark_made()
         for fields in cast("list[list[int | str]]", row[9]):
@@ -192,7 +204,7 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
             mark = cast("int", row[10])
             queue.resume_journals(mark, mark)
         context.keep_recovered(queue, found)
-        report.add(names.directory, found)
+        report.add(_directory_in(row), found, is_named=_is_known(queue))
     return True
 
 
@@ -211,23 +223,33 @@ def _read(parts: list[bytes]) -> dict[str, list[list[object]]]:
 
 def _names_in(row: list[object]) -> QueueNames:
     """Give whose a queue's row is."""
-    return QueueNames(str(row[0]), str(row[1]), cast("int", row[_LEVEL_AT]))
+    level = cast("int", row[_LEVEL_AT]) if len(row) > _LEVEL_AT else 0
+    return QueueNames(str(row[0]), str(row[1]), level)
+
+
+def _directory_in(row: list[object]) -> str:
+    """Give the name of the directory that a queue's row is about."""
+    return str(row[_DIRECTORY_AT]) if len(row) > _DIRECTORY_AT else _names_in(row).directory
+
+
+def _path_in(context: StoreContext, row: list[object]) -> str:
+    return f"{context.vhost_dir(str(row[0]))}/queues/{_directory_in(row)}"
 
 
 def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str] | None:
-    """Give the queues' directories that lack their name file; None when the file of a segment is missing.
+    """Give the queues' directories that lack a whole name file; None when the file of a segment is missing.
 
     Missing files are reported. They are looked for here because a later write to one would end the store.
     """
     unnamed: set[str] = set()
     is_whole = True
     for row in rows:
-        directory = context.queue_dir(_names_in(row), durable=True)
+        directory = _path_in(context, row)
         try:
             present = set(context.filesystem.listdir(directory))
         except FileNotFoundError:
             present = set()
-        if NAME_FILE not in present:
+        if NAME_FILE not in present or len(row) > _DIRECTORY_AT:
             unnamed.add(directory)
         for segment in _segments_in(row):
             for name in segment.names:

@@ -243,3 +243,22 @@ def test_references_that_could_not_be_given_back_leave_no_terms() -> None:
     assert not side.filesystem.exists("/data/CLEAN")
     again = started(side)
     assert (again.report.clean, again.read()) == (False, [0, 1, 2])
+
+
+def test_a_queue_whose_name_nobody_knows_is_not_taken_for_one_that_is_gone() -> None:
+    """Its name file is damaged, and nobody has opened it: only its directory tells what it may be called."""
+    side = DiskSide(**OPTIONS)
+    side.open()
+    side.append(0, 3, SMALL)
+    path = f"{side.writer.queues()[1].directory}/.queue_name"
+    disk = side.filesystem.process_killed()
+    disk.damage(path, 10, b"?")
+    kept = disk.content(path)
+    again = DiskSide(disk, **OPTIONS)
+    again.jobs.close({})
+    assert again.filesystem.content(path) == kept, "a name that is none is written to no file"
+    last = DiskSide(again.filesystem.process_killed(), **OPTIONS)
+    assert last.report.clean
+    assert not last.observer.events["record_lost"]
+    last.take_up()
+    assert last.read() == [0, 1, 2]
