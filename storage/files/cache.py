@@ -92,6 +92,21 @@ def open_file(filesystem: FileSystem, path: str) -> File:
     return filesystem.open(path)
 
 
+def is_renamed(filesystem: FileSystem, source: str, target: str) -> bool:
+    """Give a file another name; False when nobody knows whether it has it. Raises OSError: it has not."""
+    try:
+        filesystem.rename(source, target)
+    except OSError:
+        try:
+            is_there = filesystem.exists(source)
+        except OSError:
+            return False
+        if is_there:
+            raise
+        return False
+    return True
+
+
 def parent_of(path: str) -> str:
     """Give the directory of a path."""
     return path.rpartition("/")[0]

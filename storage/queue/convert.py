@@ -28,7 +28,7 @@ from burrowmq.storage.errors import (
     WriteFailed,
     error_text,
 )
-from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
+from burrowmq.storage.files.cache import NO_ROOM, is_renamed, new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.queue.bodies import DamagedBodies, KeptBodies
 from burrowmq.storage.queue.entries import InMemory
@@ -193,7 +193,7 @@ def put_each_in_place(
         if directory.path in placed.refused:  # what is there is for the next start to look at
             continue
         try:
-            filesystem.rename(aside_of(one.path), one.path)
+            is_sure = is_renamed(filesystem, aside_of(one.path), one.path)
         except OSError as error:
             if error.errno in NO_ROOM:
                 abandon(one)
@@ -201,6 +201,9 @@ def put_each_in_place(
                 placed.full = write_error(one.path, error)
             else:
                 placed.refused[directory.path] = error_text(error, one.path)
+            continue
+        if not is_sure:
+            placed.refused[directory.path] = f"{one.path}: nobody knows which file has the name"
             continue
         directory.cache.replaced(one.path)
         renamed.append(one)

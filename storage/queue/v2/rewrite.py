@@ -23,8 +23,7 @@ from burrowmq.storage.errors import (
     WriteFailed,
     error_text,
 )
-from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
-from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.files.cache import NO_ROOM, is_renamed, new_file_error, write_error
 from burrowmq.storage.queue.bodies import read_bytes
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import InMemory
@@ -89,7 +88,7 @@ def rewrite(
         if directory.is_durable:
             # The store's name before the index that needs it: POSIX promises no order of names.
             _sync_names(directory)
-        is_sure = _is_renamed(filesystem, aside, path)
+        is_sure = is_renamed(filesystem, aside, path)
     except (StorageError, OSError) as error:
         for leftover in (aside, store.path(segment.number, generation)):
             with suppress(WriteFailed):  # the next attempt, or a start, removes it
@@ -105,21 +104,6 @@ def rewrite(
         seq = segment.number * directory.entry_count + slot
         observer.record_lost(directory.path, seq, "damaged when it was written anew")
     return len(lost)
-
-
-def _is_renamed(filesystem: FileSystem, aside: str, path: str) -> bool:
-    """Give the new index file its name; False when nobody knows whether it has it. Raises OSError: it has not."""
-    try:
-        filesystem.rename(aside, path)
-    except OSError:
-        try:
-            is_aside = filesystem.exists(aside)
-        except OSError:
-            return False
-        if is_aside:
-            raise
-        return False
-    return True
 
 
 def _sync_names(directory: QueueDirectory) -> None:

@@ -79,3 +79,15 @@ def test_what_a_converted_segment_was_in_is_gone(version: int) -> None:
     assert not side.paths(".qi")
     side.append(15, 1)
     assert found_by_a_start(side.filesystem.process_killed(), 3 - version) == [15]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_conversion_that_found_no_room_for_a_name_may_have_it_all_the_same(version: int) -> None:
+    side = a_queue(version)
+    side.filesystem.fail("rename", errno.ENOSPC, keep=THROUGH, path_part="/0.")
+    side.commit(SetVersion(1, 3 - version))
+    for _ in range(2):
+        side.jobs.convert()
+    assert side.filesystem.failed
+    assert side.writer.refusals.has(1)
+    assert found_by_a_start(side.filesystem.process_killed(), 3 - version) == list(range(15))
