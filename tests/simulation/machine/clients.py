@@ -243,6 +243,10 @@ class SimClient:
             if copy.state == "in" and not copy.is_outstanding:
                 copy.settle(self.model.start if is_exact and copy.is_certain else 0)
                 copy.is_swept = True
+            elif any(heir.is_guess for heir in copy.heirs):
+                copy.is_purged = (
+                    True  # another copy may have become that dead letter, and this one is here
+                )
         self.send(self.ask(REST, spec.Queue.Purge(queue=home.queue), lambda _: None))
 
     def settle(self, key: tuple[int, int], how: str) -> None:
