@@ -113,6 +113,7 @@ class Acks:
                 else:
                     self._rewrite_sparse(flushed)
         except StorageError as error:
+            self._look_again(queue_id, queue)
             self._note_trouble(queue_id, error)
             if is_due:  # a confirm of the same commit would say that they are durable
                 self._refused.commit.unwritten_acks.add(queue_id)
@@ -157,6 +158,17 @@ class Acks:
         """These segments of a queue may be sparse."""
         self._flushed_early[queue_id] = numbers
         self._unflushed[queue_id] = None
+
+    def sparse_in(self, queue: QueueDisk) -> set[int]:
+        """Give the segments of a queue that may be sparse, whoever acked what is dead in them."""
+        above = self._context.options.rewrite_above
+        return {one.number for one in queue.index if one.live < one.used and one.store_end > above}
+
+    def _look_again(self, queue_id: int, queue: QueueDisk) -> None:
+        """Who wrote acks did not come to say in which segments: the next upkeep looks at each that may be sparse."""
+        found = self.sparse_in(queue)
+        if found:
+            self._flushed_early.setdefault(queue_id, set()).update(found)
 
     def do_idle_work(self, *, is_last: bool = False, is_rescuing: bool = False) -> None:
         """Write acks, remove segments without live messages, set damaged messages aside.
@@ -206,8 +218,12 @@ class Acks:
 
     def _keep_up(self, queue_id: int, queue: QueueDisk) -> None:
         """Let a queue write its acks and remove what is empty. Raises StorageError: then it stays to be done."""
-        with as_storage_errors():
-            is_left, flushed = queue.keep_up_at_rest()
+        try:
+            with as_storage_errors():
+                is_left, flushed = queue.keep_up_at_rest()
+        except StorageError:
+            self._look_again(queue_id, queue)
+            raise
         self._note_journal(queue)
         numbers = self._flushed_early.pop(queue_id, set())
         numbers.update(segment.number for segment in flushed)

@@ -446,10 +446,7 @@ class Writer:
     def bind(self, queue_id: int, names: QueueNames) -> None:
         """A queue that was recovered, and that nobody opened yet, goes by this id from now on."""
         queue = self.context.find_recovered(names)
-        large = self.context.options.rewrite_above
-        sparse = {
-            one.number for one in queue.index if one.live < one.used and one.store_end > large
-        }
+        sparse = self.acks.sparse_in(queue)
         self._queues[queue_id] = queue  # from here on the disk thread may change it
         self.context.note_opened(queue)
         if queue.is_retiring:  # what recovery moved out of old journals

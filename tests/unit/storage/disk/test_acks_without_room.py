@@ -147,3 +147,26 @@ def test_empty_segments_of_version_1_go_before_acks_of_its_others_need_room() ->
     with pytest.raises(DiskFull):
         side.commit(Ack(1, 0, 3, None), Ack(1, 16, 31, None))
     assert len(side.paths(".idx")) == 2
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_a_store_whose_acks_were_written_before_another_one_was_refused_its_own_is_written_anew(
+    is_idle: bool, number: int
+) -> None:
+    """A look that stops half-way does not say which acks it has written."""
+    side = DiskSide(segment_entry_count=64, rewrite_above=300)
+    side.open()
+    side.append(0, 64)
+    side.append(64, 64)
+    for last in (29,) if is_idle else ():
+        side.commit(Ack(1, 0, last, None), Ack(1, 64, 64 + last, None))
+        rest(side)
+    side.filesystem.fail("pwrite", number, nth=2, path_part=".qi")
+    last = 54
+    side.commit(Ack(1, 0, last, None), Ack(1, 64, 64 + last, None))
+    rest(side)
+    assert side.filesystem.failed
+    assert side.read() == [*range(55, 64), *range(119, 128)]
+    assert side.writer.stats()["rewritten"] == 2
+    assert {path.rpartition("/")[2] for path in side.paths(".qs")} == {"0.g1.qs", "1.g1.qs"}
