@@ -55,6 +55,8 @@ GONE = ".gone"
 """How the name of a directory ends that was deleted and could not be removed."""
 
 
+# What a vhost has for one run of the store only.
+_OF_ONE_RUN = ("transient", "msg_store_transient", "msg_store_persistent/index")
 # Open files that each shared store may have at least: it writes one and reads from another.
 _FILES_MIN = 2
 # What is shown of the shared stores, summed over vhosts; docs/storage.md says what bounds them.
@@ -154,9 +156,25 @@ class StoreContext:
         return VhostStore(vhost, directory, persistent, transient)
 
     def begin_vhost(self, vhost: str) -> VhostStore:
-        """Wipe the transient queues of a vhost that was there before this start, and build its stores."""
-        self.filesystem.rmtree(f"{self.vhost_dir(vhost)}/transient")
-        self.take_leftovers(f"{self.vhost_dir(vhost)}/queues")
+        """Wipe what a vhost that was there before this start has of that time only, and build its stores.
+
+        Raises WriteFailed when something of it can be neither removed nor renamed: what is written from now on would
+        have the same names.
+        """
+        directory = self.vhost_dir(vhost)
+        for place in (directory, f"{directory}/queues", f"{directory}/msg_store_persistent"):
+            self.take_leftovers(place)
+        for place in (f"{directory}/{name}" for name in _OF_ONE_RUN):
+            try:
+                if self.filesystem.exists(place):
+                    self._clear_away(place)
+            except DiskFull:
+                raise
+            except WriteFailed as error:
+                raise WriteFailed(
+                    f"{place} can be neither removed nor renamed, and nothing in it is needed any more: remove it by"
+                    f" hand ({error})"
+                ) from error
         return self.build_vhost(vhost)
 
     def adopt_vhost(self, store: VhostStore) -> None:
@@ -318,12 +336,7 @@ class StoreContext:
         """
         self.cache.forget_tree(directory)
         parent = directory.rpartition("/")[0]
-        try:
-            self.filesystem.rmtree(directory)
-        except OSError as error:
-            if error.errno in NO_ROOM:
-                raise write_error(directory, error) from error
-            self._set_apart(directory)
+        self._clear_away(directory)
         if not is_synced:
             return
         try:
@@ -332,6 +345,14 @@ class StoreContext:
             return
         except OSError as error:
             raise new_file_error(parent, error) from error
+
+    def _clear_away(self, directory: str) -> None:
+        try:
+            self.filesystem.rmtree(directory)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise write_error(directory, error) from error
+            self._set_apart(directory)
 
     def _set_apart(self, directory: str) -> None:
         apart = f"{directory}.{time.time_ns()}{GONE}"
@@ -360,7 +381,8 @@ class StoreContext:
         """At a start: what could not be removed from a directory by then. Raises OSError."""
         if self.filesystem.exists(directory):
             names = self.filesystem.listdir(directory)
-            self.leftover_trees += [f"{directory}/{name}" for name in names if name.endswith(GONE)]
+            found = {f"{directory}/{name}" for name in names if name.endswith(GONE)}
+            self.leftover_trees += sorted(found.difference(self.leftover_trees))
 
     @property
     def leftover_count(self) -> int:

@@ -125,7 +125,8 @@ def _attempt(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
 def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
     data_dir, filesystem = setup.data_dir, setup.filesystem
     filesystem.keep_spare()
-    finish_swap(filesystem, data_dir)
+    leftovers: list[str] = []
+    finish_swap(filesystem, data_dir, leftovers)
     recorded = recorded_store(filesystem, data_dir, setup.options)
     _refuse_without_definitions(setup)
     discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
@@ -154,6 +155,7 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
             report.lost += 1
             setup.observer.record_lost(place, 0, "damaged in the commit log")
         context.take_leftovers(f"{data_dir}/vhosts")
+        context.leftover_trees += leftovers
         context.sweep()
         if context.log is not None:
             context.release_clean_files()
@@ -251,7 +253,7 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
         vhost = _vhost_name(context, directory)
         if vhost is None and not _holds_anything(context.filesystem, directory):
             # An attempt to make one that did not come to its name.
-            context.filesystem.rmtree(directory)
+            context.remove_tree(directory, is_synced=False)
             continue
         if vhost is None:
             report.lost += 1
@@ -389,7 +391,7 @@ def _rebuild_queue(
     if files is None:
         return None
     if names is None and not any(name.endswith((".qi", ".qs", ".idx", ".jif")) for name in files):
-        context.filesystem.rmtree(directory)
+        context.remove_tree(directory, is_synced=False)
         return None
     queue = context.queue_at(names or QueueNames(vhost, ""), directory)
     # What a process that was killed has removed may not be gone durably: messages that were acked would be there again.

@@ -6,7 +6,7 @@ its parts, or the next start does; what is renamed already is left alone.
 
     SWAP       there: `store.new` is complete, go on moving it into place
     store.new  the new store; without SWAP it is an unfinished one and is removed
-    store.old  the old `vhosts` on its way out
+    store.old  the old `vhosts` on its way out; without SWAP it is removed, too
 
 State: none. Called by burrowmq-store, and by recovery before it looks at anything.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from burrowmq.storage.directory.terms import CLEAN_FILE, STORE_FILE, TERMS_FILE
 from burrowmq.storage.errors import StorageError
-from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.files.cache import NO_ROOM, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 
 NEW_DIRECTORY = "store.new"
@@ -24,7 +24,10 @@ _MARK = "SWAP"
 
 
 def begin_swap(filesystem: FileSystem, data_dir: str) -> str:
-    """Give the directory for the new store, which is not there yet. Raises OSError."""
+    """Give the directory for the new store, which is not there yet. Raises WriteFailed, DiskFull.
+
+    It has to be gone, and so has the old store of an earlier swap: beside that one `vhosts` counts as the new one.
+    """
     finish_swap(filesystem, data_dir)
     return f"{data_dir}/{NEW_DIRECTORY}"
 
@@ -41,7 +44,8 @@ def commit_swap(filesystem: FileSystem, data_dir: str) -> None:
         filesystem.fsync_dir(data_dir)
     except OSError as error:
         raise write_error(mark, error) from error
-    finish_swap(filesystem, data_dir)
+    # The new one counts by now: what cannot be removed of the old one is the next start's matter.
+    finish_swap(filesystem, data_dir, [])
 
 
 def is_swapping(filesystem: FileSystem, data_dir: str) -> bool:
@@ -49,10 +53,11 @@ def is_swapping(filesystem: FileSystem, data_dir: str) -> bool:
     return filesystem.exists(f"{data_dir}/{_MARK}")
 
 
-def finish_swap(filesystem: FileSystem, data_dir: str) -> bool:
+def finish_swap(filesystem: FileSystem, data_dir: str, leftovers: list[str] | None = None) -> bool:
     """Finish a swap that was committed, or clear away one that was not; True when the store was replaced.
 
-    Raises WriteFailed.
+    `leftovers` gets what cannot be removed then: without the mark nobody looks into it. Raises WriteFailed, DiskFull;
+    without `leftovers` for these, too.
     """
     mark, new = f"{data_dir}/{_MARK}", f"{data_dir}/{NEW_DIRECTORY}"
     try:
@@ -66,11 +71,19 @@ def finish_swap(filesystem: FileSystem, data_dir: str) -> bool:
             filesystem.unlink(mark)
             filesystem.fsync_dir(data_dir)
         for leftover in (new, f"{data_dir}/{_OLD_DIRECTORY}"):
-            if filesystem.exists(leftover):
-                filesystem.rmtree(leftover)
+            _clear(filesystem, leftover, leftovers)
     except OSError as error:
         raise write_error(mark, error) from error
     return is_committed
+
+
+def _clear(filesystem: FileSystem, path: str, leftovers: list[str] | None) -> None:
+    try:
+        filesystem.rmtree(path)
+    except OSError as error:
+        if leftovers is None or error.errno in NO_ROOM:
+            raise
+        leftovers.append(path)
 
 
 def _move(filesystem: FileSystem, data_dir: str) -> None:
