@@ -2,13 +2,13 @@
 
 Reads only: no file is repaired, sealed or cut, so that a damaged store can be looked at before anything touches it. A
 line for each file goes to the report, then the totals. A message counts as live if a start would keep it. State owned:
-the totals, and for one virtual host at a time the tally of references into its shared store.
+the totals, which queues were deleted, and for one virtual host at a time the tally of references into its shared store.
 
 What is damage (exit status 1): a bad record between good ones or below what the index knows to be durable, a bad index
 entry, a header or a name that cannot be read, an entry without a body, a file that was there at the clean stop,
 definitions that a start refuses. What is not: a torn end of a file that a crash left (nothing there was confirmed), a
 file that it left without a header or a name because nothing came after that, a missing seal, an entry whose message had
-gone already.
+gone already, whatever is in the directory of a queue whose deletion was cut short.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from burrowmq.offline.definitions_check import check_definitions
+from burrowmq.offline.deletions import Deletions
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.progress import Progress
 from burrowmq.offline.queue_check import QueueCheck, check_queue
@@ -63,6 +64,7 @@ class Check:
     directory: StoreDirectory
     progress: Progress
     totals: Totals = field(default_factory=Totals)
+    deletions: Deletions = field(default_factory=Deletions)
 
     def files(self) -> Iterator[FileReport]:
         """Give the report of each file as soon as it is read."""
@@ -74,9 +76,10 @@ class Check:
             self.totals.add(report)
             yield report
         definitions = check_definitions(self.directory)
-        if definitions is not None:
-            self.totals.add(definitions)
-            yield definitions
+        self.deletions = Deletions(definitions.rows)
+        if definitions.report is not None:
+            self.totals.add(definitions.report)
+            yield definitions.report
         missing, lost = check_terms(self.directory)
         self.totals.lost_messages += lost
         for report in missing:
@@ -96,6 +99,9 @@ class Check:
         entries = self._queues(path)
         yield self._name(path, entries)
         for entry in entries:
+            if self.deletions.has(path.rpartition("/")[2], entry):
+                yield self._deleted(f"{root}/{entry}")
+                continue
             queue = check_queue(self.directory, f"{root}/{entry}", tally, self.progress)
             queues.append(queue)
             self.totals.queues += 1
@@ -108,6 +114,15 @@ class Check:
         # A handle is lost once for each entry that has it.
         self.totals.lost_messages += sum(queue.lost for queue in queues) + sum(
             tally.count_of(handle) for handle in segments.lost
+        )
+
+    def _deleted(self, path: str) -> FileReport:
+        """Say of a queue's directory that a start removes it: what is in it is nobody's any more."""
+        seen = self.directory.seen
+        size = sum(seen.file_size(f"{path}/{name}") for name in seen.listdir(path))
+        self.progress.add(size)
+        return FileReport(
+            path, size, live_bytes=0, notes=["its queue was deleted: a start removes it"]
         )
 
     def _queues(self, path: str) -> list[str]:

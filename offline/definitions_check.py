@@ -12,12 +12,14 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.report import FileReport
 from burrowmq.storage.directory.definition_log import check_log
+from burrowmq.storage.directory.definition_store import DefinitionChange
 from burrowmq.storage.directory.definition_table import FORMAT, has_checksums, rows_of
 from burrowmq.storage.directory.recovery import DEFINITIONS_FILE
 from burrowmq.storage.errors import StorageError
@@ -26,30 +28,39 @@ from burrowmq.storage.errors import StorageError
 _HEADER = 100
 
 
-def check_definitions(directory: StoreDirectory) -> FileReport | None:
-    """Look at the definitions; None where there are none and none are needed."""
+@dataclass(slots=True)
+class DefinitionsCheck:
+    """What is said of the file, None where it is neither there nor needed, and its rows as far as they can be read."""
+
+    report: FileReport | None
+    rows: list[DefinitionChange] = field(default_factory=list)
+
+
+def check_definitions(directory: StoreDirectory) -> DefinitionsCheck:
+    """Look at the definitions."""
     filesystem = directory.filesystem
     path, vhosts = f"{directory.path}/{DEFINITIONS_FILE}", f"{directory.path}/vhosts"
     is_needed = filesystem.exists(vhosts) and filesystem.listdir(vhosts)
     if not filesystem.exists(path):
         report = FileReport(path)
         report.problems.append("missing: a start refuses the store without it, restore it")
-        return report if is_needed else None
+        return DefinitionsCheck(report if is_needed else None)
     report = FileReport(path, filesystem.file_size(path))
     if report.size < _HEADER:
         (report.problems if is_needed else report.notes).append("cut off")
-        return report
+        return DefinitionsCheck(report)
+    rows: list[DefinitionChange] = []
     try:
         check_log(filesystem, f"{path}-wal")
         with _readable(directory, path) as place, closing(_connected(place)) as connection:
-            _read(connection, report)
+            rows = _read(connection, report)
     except sqlite3.OperationalError as error:
         report.problems.append(f"cannot be read: {error}")
     except (sqlite3.Error, ValueError, TypeError, StorageError) as error:
         report.problems.append(str(error))
     except OSError as error:
         report.problems.append(f"cannot be read: {error.strerror or error}")
-    return report
+    return DefinitionsCheck(report, rows)
 
 
 @contextmanager
@@ -69,21 +80,23 @@ def _connected(place: str) -> sqlite3.Connection:
     return sqlite3.connect(place, uri=True, isolation_level=None)
 
 
-def _read(connection: sqlite3.Connection, report: FileReport) -> None:
+def _read(connection: sqlite3.Connection, report: FileReport) -> list[DefinitionChange]:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > FORMAT:
         report.problems.append(f"has format {version}, this release reads up to {FORMAT}")
-        return
+        return []
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         report.problems.append(" ".join(found.split()))
-        return
+        return []
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='definition'").fetchone():
         report.notes.append("nothing in it yet")
-        return
+        return []
     if has_checksums(connection):
-        report.records = len(rows_of(connection, report.path))
-        return
+        rows: list[DefinitionChange] = list(rows_of(connection, report.path))
+        report.records = len(rows)
+        return rows
     for (value,) in connection.execute("SELECT value FROM definition"):
         json.loads(value)
         report.records += 1
+    return []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.broker.words.resource import row_key
 from burrowmq.offline.__main__ import main
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.filesystem import File, OsFileSystem
@@ -38,6 +39,7 @@ WITH_LOG = replace(offline_store.OPTIONS, has_log=True)
 
 def fill(engine: Engine, count: int, version: int) -> QueueLog:
     log = engine.open_queue("/", "q", durable=True, version=version)
+    engine.definitions.put("queue", row_key("/", "q"), {})  # without it a start goes on deleting it
     messages = [make_message(at, offline_store.SMALL, True) for at in range(count)]
     log.append(0, messages, None, count * offline_store.SMALL)
     offline_store.commit(engine)
