@@ -372,6 +372,13 @@ class SharedStore:
                 found.append(SharedFile(f"{self._directory}/{name}", int(number), int(generation)))
         return sorted(found, key=lambda file: (file.segment, -file.generation))
 
+    def forget_files(self) -> None:
+        """A file has gone whose tables were read before: look again at what is there."""
+        self._listed = self.files()
+        there = {file.path for file in self._listed}
+        for path in [path for path in self._loaded if path not in there]:
+            del self._loaded[path]
+
     def load(self, file: SharedFile) -> Segments:
         """Return what a file holds. Raises: BadStore, FileNotFoundError, OSError."""
         known = self._loaded.get(file.path)

@@ -260,6 +260,26 @@ class MessageReader:
         if shared is None:
             shared = SharedStore(self.store, queue.vhost_directory, self._files)
             self._shared[queue.vhost_directory] = shared
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._read_segment(queue, rows, shared, segment, chosen, contents)
+            except FileNotFoundError:  # compacted since its tables were read
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+                shared.forget_files()
+            else:
+                return
+
+    def _read_segment(
+        self,
+        queue: QueueFiles,
+        rows: _Rows,
+        shared: SharedStore,
+        segment: int,
+        chosen: list[int],
+        contents: list[tuple[bytes, bytes, bytes] | None],
+    ) -> None:
+        """Read rows of one segment. Raises: FileNotFoundError, and has then read nothing."""
         slots = [rows.index.locations[rows.places[at]] & SLOT_MASK for at in chosen]
         found = shared.ranges(segment, slots)
         if found is None:
@@ -271,15 +291,15 @@ class MessageReader:
             for at, slot, place in zip(chosen, slots, places, strict=True)
             if place
         ]
-        missing_count = len(chosen) - len(there)
-        if missing_count:
-            text = f"{path}: records are missing"
-            self._miss(queue, text, is_gone=found[0].is_sealed, count=missing_count)
         for position, data, offset in self._files.read_ranges(
             path, [place for _, _, place in there]
         ):
             at, slot, _ = there[position]
             contents[at] = self._content_at(data, offset, shared.seed, (segment, slot), path)
+        missing_count = len(chosen) - len(there)
+        if missing_count:
+            text = f"{path}: records are missing"
+            self._miss(queue, text, is_gone=found[0].is_sealed, count=missing_count)
 
     def _content_at(
         self, data: memoryview, offset: int, seed: int, place: tuple[int, int], path: str

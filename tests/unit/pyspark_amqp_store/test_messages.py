@@ -20,9 +20,9 @@ pa = pytest.importorskip(
 from pika.spec import BasicProperties
 
 from pyspark_amqp_store.columns import MESSAGES, columns_of, view_schema
-from pyspark_amqp_store.files import Store
+from pyspark_amqp_store.files import FILES_MAX, Store
 from pyspark_amqp_store.formats import BadStore
-from pyspark_amqp_store.messages import StoreLoss, Wanted, plan
+from pyspark_amqp_store.messages import MessageReader, StoreLoss, Wanted, plan
 from tests.support.store_on_disk import StoreOnDisk, message
 from tests.support.store_record import changed
 from tests.support.store_rows import bodies, damage, rows
@@ -150,6 +150,28 @@ def test_after_acks_compactions_and_rewrites(tmp_path: Path, seed: int) -> None:
     disk.upkeep()
     assert rows(Path(f"{tmp_path}-backup"), ["queue", "seq", "body"]) == expected
     assert rows(tmp_path, ["queue"]) == []
+
+
+def test_segments_that_are_compacted_behind_the_reader(tmp_path: Path) -> None:
+    """It knows where their records lay, and has closed most of their files: those have other names now."""
+    disk = StoreOnDisk(tmp_path)
+    sent = bodies(FILES_MAX * 2 * 13, (5000,))
+    for at in range(0, len(sent), 13):  # that fill a segment
+        disk.publish("q", [message(body) for body in sent[at : at + 13]])
+        disk.commit()
+    store = Store(str(tmp_path))
+    reader = MessageReader(store, columns_of(MESSAGES, ["seq", "body"]))
+    (part,) = plan(store, Wanted())
+    assert sum(batch.num_rows for batch in reader.batches(part)) == len(sent)
+    left = range(0, len(sent), 3)
+    disk.log("q").ack_many([seq for seq in range(len(sent)) if seq % 3])
+    before = set(tmp_path.glob("vhosts/*/msg_store_persistent/*.seg"))
+    for _ in range(FILES_MAX * 2):
+        disk.upkeep()
+    assert len(before - set(tmp_path.glob("vhosts/*/msg_store_persistent/*.seg"))) > FILES_MAX
+    found = [tuple(row.values()) for one in reader.batches(part) for row in one.to_pylist()]
+    assert found == [(seq, sent[seq]) for seq in left]
+    reader.close()
 
 
 def test_filters_leave_whole_index_segments_alone(tmp_path: Path) -> None:
