@@ -37,7 +37,8 @@ class ReferenceTally:
 
     def __init__(self) -> None:
         self._counts: dict[int, bytearray] = {}
-        self._large: dict[int, int] = {}  # handle -> count, where it is 255 or more
+        # segment -> slot -> count, where it is 255 or more: each segment is asked for its own
+        self._large: dict[int, dict[int, int]] = {}
 
     def add(self, handles: Sequence[int]) -> None:
         """Count each handle once more."""
@@ -54,12 +55,12 @@ class ReferenceTally:
         if counts.count(0, start, stop) == stop - start:
             counts[start:stop] = b"\x01" * (stop - start)
             return
-        base = first - start
+        large = self._large.setdefault(first >> 32, {})
         for slot in range(start, stop):
             if counts[slot] < _LARGE - 1:
                 counts[slot] += 1
             else:
-                self._large[base + slot] = self._large.get(base + slot, _LARGE - 1) + 1
+                large[slot] = large.get(slot, _LARGE - 1) + 1
                 counts[slot] = _LARGE
 
     def segments(self) -> list[int]:
@@ -72,11 +73,7 @@ class ReferenceTally:
 
     def large_counts(self, segment_no: int) -> dict[int, int]:
         """Give a segment's counts of 255 and more, by slot."""
-        return {
-            handle & _SLOT_MASK: count
-            for handle, count in self._large.items()
-            if handle >> 32 == segment_no
-        }
+        return self._large.get(segment_no, {})
 
     def count_of(self, handle: int) -> int:
         """Give one handle's count."""
@@ -84,7 +81,7 @@ class ReferenceTally:
         slot = handle & _SLOT_MASK
         if slot >= len(counts):
             return 0
-        return self._large.get(handle, counts[slot])
+        return self.large_counts(handle >> 32).get(slot, counts[slot])
 
 
 class TableSnapshot(NamedTuple):

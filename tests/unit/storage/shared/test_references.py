@@ -12,6 +12,7 @@ from burrowmq.storage.shared.references import (
     pack_snapshot,
     parse_snapshot,
 )
+from tests.support.steps import steps_of
 
 
 def test_tally_counts_like_a_counter() -> None:
@@ -38,6 +39,16 @@ def test_counts_above_an_octet() -> None:
     assert tally.counts(0)[5:7] == b"\xff\xff"
     assert tally.large_counts(0) == {5: 300, 6: 301}
     assert tally.large_counts(1) == {}
+
+
+def test_large_counts_of_each_segment_cost_what_there_are_of_them() -> None:
+    def asked(segments: int) -> int:
+        tally = ReferenceTally()
+        for _ in range(255):
+            tally.add([segment << 32 for segment in range(segments)])
+        return steps_of(lambda: [len(tally.large_counts(segment)) for segment in tally.segments()])
+
+    assert asked(60) <= asked(10) * 6  # with those of all segments looked at: 36 times
 
 
 def test_snapshot_round_trip() -> None:
