@@ -31,6 +31,7 @@ from burrowmq.storage.directory.swap import begin_swap, commit_swap
 from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import (
@@ -113,7 +114,7 @@ def resegment(directory: StoreDirectory, wanted: dict[str, int], streams: Stream
     try:
         size = sum(queue.bytes for queue in report.queues.values())
         _refuse_unnamed(report)
-        _refuse_without_room(directory, report.messages, size)
+        _refuse_without_room(directory, report.messages, min(size, _used_bytes(directory)))
         new = _engine(directory, begin_swap(filesystem, path), wanted, notes)
         new.recover()
         new.start_inline()
@@ -180,6 +181,28 @@ def _refuse_unnamed(report: RecoveryReport) -> None:
             f"{report.unnamed_count} queues have a damaged name file: "
             "start the node and stop it once, which writes it again"
         )
+
+
+def _used_bytes(directory: StoreDirectory) -> int:
+    """Give what the old store's messages take: there, too, those that several queues share are once."""
+    root, filesystem = f"{directory.path}/vhosts", directory.filesystem
+    total = 0
+    for vhost in _names_in(filesystem, root):
+        queues = f"{root}/{vhost}/queues"
+        places = [f"{queues}/{name}" for name in _names_in(filesystem, queues)]
+        for place in (f"{root}/{vhost}/msg_store_persistent", *places):
+            total += sum(
+                filesystem.file_size(f"{place}/{name}") for name in _names_in(filesystem, place)
+            )
+    return total
+
+
+def _names_in(filesystem: FileSystem, path: str) -> list[str]:
+    """Give the names in a directory; none where there is no such one, or somebody else's file."""
+    try:
+        return filesystem.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _refuse_without_room(directory: StoreDirectory, count: int, size: int) -> None:

@@ -19,6 +19,7 @@ from burrowmq.offline.resegment import resegment
 from burrowmq.storage.directory import quarantine
 from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY, read_recorded
 from burrowmq.storage.errors import LimitChanged, StorageError
+from burrowmq.storage.files.filesystem import OsFileSystem
 from tests.simulation.store_world import make_message
 from tests.support import offline_store
 from tests.support.offline_store import LARGE, SMALL
@@ -140,3 +141,23 @@ def test_damaged_messages_that_the_quarantine_has_no_room_for_keep_the_old_store
     assert "8 damaged messages cannot be kept in quarantine" in capsys.readouterr().err
     assert len(list(tmp_path.glob("quarantine/*.msg"))) == 12
     assert len(offline_store.bodies_of(tmp_path)["also"]) == 400
+
+
+@pytest.mark.parametrize("is_enough", [True, False])
+def test_a_message_that_queues_share_needs_room_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_enough: bool,
+) -> None:
+    engine = offline_store.open_engine(tmp_path)
+    run = [make_message(at, 1_000_000, True) for at in range(4)]
+    for name in range(25):
+        engine.open_queue("/", f"q{name}", durable=True).append(0, run, None, 4_000_000)
+    offline_store.commit(engine)
+    engine.close()
+    free = 72_000_000 if is_enough else 70_000_000  # with what is kept free
+    monkeypatch.setattr(OsFileSystem, "disk_free", lambda *_: free)
+    code = main(["--data-dir", str(tmp_path), "resegment", "--file-size", "131072"])
+    assert code == (0 if is_enough else 69)
+    assert ("are needed, 70.0 MB are free" in capsys.readouterr().err) != is_enough
