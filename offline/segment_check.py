@@ -47,6 +47,7 @@ class _Scanned:
     generation: int
     number: int
     has_begun: bool = True  # else a crash may have left it before its header
+    is_read: bool = True  # else nobody knows what is in it
     tables: dict[int, SlotTable] = field(default_factory=dict)
     bad: dict[int, list[int]] = field(default_factory=dict)
 
@@ -64,12 +65,14 @@ def check_segments(
             scanned.append(_scan(directory, f"{path}/{name}", place, progress))
     scanned.sort(key=lambda one: (one.is_sealed or one.generation == 0, one.generation))
     owners = {number: one for one in scanned for number in one.tables}
+    are_all_read = all(one.is_read for one in scanned)
     for number in tally.segments():
         owner = owners.get(number)
         base = number << 32
         if owner is None:
             # Deleted when its last message went: the acks of those left did not reach the disk. All do at a clean stop.
-            if directory.is_clean:
+            # It may be in a file that cannot be read, as one of several.
+            if directory.is_clean and are_all_read:
                 slots = [slot for slot, count in enumerate(tally.counts(number)) if count]
                 found.lost += [base | slot for slot in slots]
                 found.reports.append(missing(f"{path}/{file_name(number, 0)}", len(slots)))
@@ -91,8 +94,8 @@ def check_segments(
                 NO_HEADER if is_unused else "damaged header"
             )
         mine = [table for number, table in one.tables.items() if owners[number] is one]
-        one.report.live_bytes = sum(table.live_bytes for table in mine)
-        if not mine:
+        one.report.live_bytes = sum(table.live_bytes for table in mine) if one.is_read else None
+        if not mine and one.is_read:
             one.report.notes.append("superseded by a later generation")
         found.reports.append(one.report)
     found.reports.sort(key=lambda report: report.path)
@@ -106,11 +109,12 @@ def _scan(
     number, generation = place
     file = SegmentFile(directory.seen, path, number, generation)
     try:
+        report.size = directory.seen.file_size(path)
         data = directory.seen.read_file(path)
         sealed = read_seal(file.file(), record.seed_of(directory.recorded.identity))
     except OSError as error:
         report.problems.append(f"cannot be read: {error.strerror or error}")
-        return _Scanned(report, is_sealed=False, generation=generation, number=number)
+        return _Scanned(report, False, generation, number, is_read=False)
     report.size = len(data)
     progress.add(len(data))
     one = _Scanned(report, sealed is not None, generation, number)

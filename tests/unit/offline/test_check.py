@@ -6,12 +6,14 @@ Covers: offline/check.py, offline/queue_check.py, offline/segment_check.py,
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
 import pytest
 
 from burrowmq.offline.__main__ import main
+from burrowmq.storage.files.filesystem import OsFileSystem
 from tests.support import offline_store
 
 
@@ -202,6 +204,38 @@ def test_a_shared_segment_that_is_missing_after_a_clean_stop_is_a_loss(
     assert (" 0 lost messages" in report) != is_clean
     if is_clean:
         assert f" {engine.report.lost} lost messages" in report  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("ending", [".qs", ".seg"])
+def test_what_the_disk_refuses_to_read_is_not_lost(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ending: str,
+    is_clean: bool,
+) -> None:
+    offline_store.make_store(tmp_path, is_clean=is_clean)
+    read_file = OsFileSystem.read_file
+
+    def refused(self: OsFileSystem, path: str) -> bytes:
+        if path.endswith(ending):
+            raise OSError(errno.EIO, "Input/output error", path)
+        return read_file(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OsFileSystem, "read_file", refused)
+        code, report = check(tmp_path, capsys)
+    files = list(tmp_path.glob(f"vhosts/*/queues/*/*{ending}"))
+    files += tmp_path.glob(f"vhosts/*/msg_store_persistent/*{ending}")
+    lines = [line for line in report.splitlines() if "DAMAGED" in line]
+    assert len(lines) == len(files)
+    assert all(line.endswith("  DAMAGED; cannot be read: Input/output error") for line in lines)
+    assert "missing" not in report
+    assert "superseded" not in report
+    assert "3 queues, 900 messages" in report
+    assert f"{len(files)} damaged files, 0 lost messages" in report
+    assert code == 1
 
 
 @pytest.mark.parametrize(
