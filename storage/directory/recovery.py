@@ -35,6 +35,7 @@ from burrowmq.storage.directory.removals import Removals
 from burrowmq.storage.directory.swap import finish_swap
 from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, take_over
 from burrowmq.storage.directory.terms import (
+    CLEAN_FILE,
     RecordedStore,
     recorded_store,
     replace_file,
@@ -132,6 +133,7 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
     discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
     if recorded.taking_over and setup.highest_levels is None:
         raise StoreRefused(f"{data_dir} is of format 1: start a node on it, which takes it over")
+    was_clean = filesystem.exists(f"{data_dir}/{CLEAN_FILE}")
     parts = take_terms(filesystem, data_dir)
     definitions = (setup.definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
     with ExitStack() as attempt:
@@ -150,7 +152,7 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
             report, context = RecoveryReport(), _new_context(setup, recorded, definitions)
             if filesystem.exists(f"{data_dir}/vhosts"):
                 reserve_segments(filesystem, recorded)
-                _rebuild(context, report, is_exact=parts is not None)
+                _rebuild(context, report, is_exact=was_clean)
         for place in damaged:
             report.lost += 1
             setup.observer.record_lost(place, 0, "damaged in the commit log")

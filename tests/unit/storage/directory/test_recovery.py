@@ -287,6 +287,15 @@ def test_a_missing_file_costs_what_was_in_it(ending: str) -> None:
     )
 
 
+def test_a_missing_file_is_told_though_the_terms_of_the_clean_stop_are_damaged() -> None:
+    """All was in the files then, whatever became of the terms."""
+    filesystem, rows = filled(clean=True)
+    filesystem.unlink(path_of(filesystem, ".seg"))
+    flip(filesystem, "/data/terms", 20)
+    report = unopened(filesystem, rows, segment_entry_count=COUNT).recover()
+    assert (report.messages, report.lost) == (90, 10)
+
+
 def test_leftovers_are_removed() -> None:
     filesystem, rows = filled()
     directory = path_of(filesystem, "/0.qi")[: -len("/0.qi")]
