@@ -78,7 +78,12 @@ class QueueRecovery:
         live = found.live
         torn = found.torn_bodies(live & ~found.shared)
         live &= ~torn
-        self.dropped += found.torn + torn.bit_count()
+        lost = _lost_in(found, torn)
+        self.dropped += found.torn + torn.bit_count() - lost
+        if lost:
+            self.lost += lost
+            reason = f"{lost} messages were durable, and the file ends before them"
+            self._observer.record_lost(found.bodies_path, found.number, reason)
         if found.corrupt:
             self.lost += found.corrupt
             reason = f"{found.corrupt} bad index entries"
@@ -137,3 +142,11 @@ class QueueRecovery:
             if segment.live:
                 counted.add(segment, segment.columns())
         return counted
+
+
+def _lost_in(found: FoundSegment, torn: int) -> int:
+    """Give how many of the bodies that are not there had become durable; none where all of their file may have gone."""
+    if not found.store_end:
+        return 0
+    locations = found.columns.locations
+    return sum(locations[slot] < found.durable_end for slot in slots_of(torn))

@@ -296,6 +296,16 @@ def test_a_missing_file_is_told_though_the_terms_of_the_clean_stop_are_damaged()
     assert (report.messages, report.lost) == (90, 10)
 
 
+def test_a_store_file_that_ends_before_what_was_durable_is_told() -> None:
+    """No kill and no power cut cuts it there."""
+    filesystem, rows = filled()
+    path = path_of(filesystem, "/0.qs")
+    filesystem.open(path).truncate(len(filesystem.content(path)) // 2)
+    report = unopened(filesystem, rows, segment_entry_count=COUNT).recover()
+    assert report.lost == 100 - report.messages > 20
+    assert report.dropped == 0
+
+
 def test_leftovers_are_removed() -> None:
     filesystem, rows = filled()
     directory = path_of(filesystem, "/0.qi")[: -len("/0.qi")]
