@@ -2,7 +2,8 @@
 
 Reads only: no file is repaired, sealed or cut, so that a damaged store can be looked at before anything touches it. A
 line for each file goes to the report, then the totals. A message counts as live if a start would keep it. State owned:
-the totals, which queues were deleted, and for one virtual host at a time the tally of references into its shared store.
+the totals, which queues were deleted, what the terms say, and for one virtual host at a time the tally of references
+into its shared store.
 
 What is damage (exit status 1): a bad record between good ones or below what the index knows to be durable, a bad index
 entry, a header or a name that cannot be read, an entry without a body, a file that was there at the clean stop,
@@ -27,7 +28,7 @@ from burrowmq.offline.queue_check import QueueCheck, check_queue
 from burrowmq.offline.report import UNNAMED, FileReport, Totals
 from burrowmq.offline.segment_check import check_segments
 from burrowmq.offline.streams import Streams
-from burrowmq.offline.terms_check import check_terms
+from burrowmq.offline.terms_check import TermsCheck, check_terms
 from burrowmq.storage.directory.context import GONE, VHOST_NAME_FILE
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
 from burrowmq.storage.names import NAME_FILE, parse_names, vhost_directory
@@ -65,6 +66,7 @@ class Check:
     progress: Progress
     totals: Totals = field(default_factory=Totals)
     deletions: Deletions = field(default_factory=Deletions)
+    terms: TermsCheck = field(default_factory=TermsCheck)
 
     def files(self) -> Iterator[FileReport]:
         """Give the report of each file as soon as it is read."""
@@ -80,9 +82,9 @@ class Check:
         if definitions.report is not None:
             self.totals.add(definitions.report)
             yield definitions.report
-        missing, lost = check_terms(self.directory)
-        self.totals.lost_messages += lost
-        for report in missing:
+        self.terms = check_terms(self.directory)
+        self.totals.lost_messages += self.terms.lost
+        for report in self.terms.reports:
             self.totals.add(report)
             yield report
         if not filesystem.exists(root):
@@ -102,7 +104,9 @@ class Check:
             if self.deletions.has(path.rpartition("/")[2], entry):
                 yield self._deleted(f"{root}/{entry}")
                 continue
-            queue = check_queue(self.directory, f"{root}/{entry}", tally, self.progress)
+            place = f"{root}/{entry}"
+            said = self.terms.said.get(place, {})
+            queue = check_queue(self.directory, place, tally, self.progress, said)
             queues.append(queue)
             self.totals.queues += 1
             yield from queue.reports
@@ -110,11 +114,10 @@ class Check:
             self.directory, f"{path}/msg_store_persistent", tally, self.progress
         )
         yield from segments.reports
-        self.totals.messages += sum(queue.live for queue in queues)
         # A handle is lost once for each entry that has it.
-        self.totals.lost_messages += sum(queue.lost for queue in queues) + sum(
-            tally.count_of(handle) for handle in segments.lost
-        )
+        lost, gone = (sum(map(tally.count_of, found)) for found in (segments.lost, segments.gone))
+        self.totals.messages += sum(queue.live for queue in queues) - lost - gone
+        self.totals.lost_messages += sum(queue.lost for queue in queues) + lost
 
     def _deleted(self, path: str) -> FileReport:
         """Say of a queue's directory that a start removes it: what is in it is nobody's any more."""

@@ -7,14 +7,17 @@ of one queue's files while they are made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from types import MappingProxyType
+from typing import Final
 
 from burrowmq.offline.directory import StoreDirectory
 from burrowmq.offline.progress import Progress
 from burrowmq.offline.report import NO_HEADER, UNNAMED, FileReport
 from burrowmq.storage import record
+from burrowmq.storage.directory.clean_stop import SegmentFiles
 from burrowmq.storage.directory.takeover import old_directory, presumed_level
 from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY
 from burrowmq.storage.errors import StoreRefused
@@ -31,6 +34,7 @@ _STEP = 256
 # The walk keeps at most so many files open.
 _OPEN_FILES = 16
 _EVERYWHERE = 1 << 63
+_NOTHING: Final[Mapping[int, SegmentFiles]] = MappingProxyType({})
 # A directory without a name and without one of these is removed by a start (`storage.directory.recovery`).
 _INDEX_ENDINGS = (".qi", ".qs", ".idx", ".jif")
 
@@ -47,13 +51,17 @@ class QueueCheck:
 
 
 def check_queue(
-    directory: StoreDirectory, path: str, tally: ReferenceTally, progress: Progress
+    directory: StoreDirectory,
+    path: str,
+    tally: ReferenceTally,
+    progress: Progress,
+    said: Mapping[int, SegmentFiles] = _NOTHING,
 ) -> QueueCheck:
-    """Check all files of a queue's directory."""
+    """Check all files of a queue's directory. `said`: of its segments, by the terms of a clean stop."""
     found = QueueCheck(path)
     names = directory.seen.listdir(path)
     _check_name(directory, found, names)
-    _Files(directory, found, progress).check(names, tally)
+    _Files(directory, found, progress, said).check(names, tally)
     found.reports.sort(key=_path)
     return found
 
@@ -99,7 +107,14 @@ def _text_of(error: OSError | StoreRefused) -> str:
 class _Files:
     """The files of one queue, and what is said of each."""
 
-    def __init__(self, directory: StoreDirectory, found: QueueCheck, progress: Progress) -> None:
+    def __init__(
+        self,
+        directory: StoreDirectory,
+        found: QueueCheck,
+        progress: Progress,
+        said: Mapping[int, SegmentFiles],
+    ) -> None:
+        self._said = said
         self._filesystem = directory.seen
         self._found = found
         self._progress = progress
@@ -155,16 +170,29 @@ class _Files:
             report.notes.append(NO_HEADER)
         elif segment.problem:
             report.problems.append(segment.problem)
+        missing = self._missing(segment)
         live = segment.live
         report.records += segment.present.bit_count()
         report.notes.append(f"{live.bit_count()} live entries")
         if segment.corrupt:
             report.problems.append(f"{segment.corrupt} bad entries")
-            self._found.lost += segment.corrupt
+        if missing > segment.corrupt:
+            count = missing - segment.corrupt
+            report.problems.append(f"{count} entries are missing since the clean stop")
+        self._found.lost += missing
         shared = live & segment.shared
         if shared:
             tally.add(list(compress(segment.columns.locations, selectors_of(shared))))
         self._found.live += live.bit_count() - self._check_bodies(segment, report)
+
+    def _missing(self, segment: FoundSegment) -> int:
+        """Give how many entries of live messages are bad or not there; after a clean stop a start takes no others."""
+        said = self._said.get(segment.number)
+        if said is None:
+            return segment.corrupt
+        live = said.live_mask
+        segment.acked |= segment.present & ~live
+        return (live & ~segment.present).bit_count()
 
     def _is_unbegun(self, segment: FoundSegment, report: FileReport) -> bool:
         """Tell whether a crash may have left the file empty: it is the last, and its store file comes after it."""

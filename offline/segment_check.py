@@ -32,10 +32,14 @@ from burrowmq.storage.shared.segment import (
 
 @dataclass(slots=True)
 class SegmentsCheck:
-    """What was found: a report for each file, and the handles that an index has and no file holds."""
+    """What was found: a report for each file, and the handles that an index has and no file holds.
+
+    Those in `gone` were removed, or never confirmed: an acknowledgement, or the message, did not reach the disk.
+    """
 
     reports: list[FileReport] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -48,6 +52,7 @@ class _Scanned:
     number: int
     has_begun: bool = True  # else a crash may have left it before its header
     is_read: bool = True  # else nobody knows what is in it
+    durable_slots: int = 0  # without a seal: slots below were durable once
     tables: dict[int, SlotTable] = field(default_factory=dict)
     bad: dict[int, list[int]] = field(default_factory=dict)
 
@@ -72,9 +77,11 @@ def check_segments(
         if owner is None:
             # Deleted when its last message went: the acks of those left did not reach the disk. All do at a clean stop.
             # It may be in a file that cannot be read, as one of several.
-            if directory.is_clean and are_all_read:
-                slots = [slot for slot, count in enumerate(tally.counts(number)) if count]
-                found.lost += [base | slot for slot in slots]
+            if not are_all_read:
+                continue
+            slots = [slot for slot, count in enumerate(tally.counts(number)) if count]
+            (found.lost if directory.is_clean else found.gone).extend(base | slot for slot in slots)
+            if directory.is_clean:
                 found.reports.append(missing(f"{path}/{file_name(number, 0)}", len(slots)))
             continue
         table = owner.tables[number]
@@ -82,10 +89,11 @@ def check_segments(
         found.lost += [
             base | slot for slot in owner.bad.get(number, ()) if tally.count_of(base | slot)
         ]
-        if directory.is_clean:
-            found.lost += [base | slot for slot in gone]
-        elif not owner.is_sealed:  # a seal has no place for what was removed: that is not lost
-            found.lost += [base | slot for slot in gone if not table.is_beyond(slot)]
+        for slot in gone:
+            # A seal has no place for what was removed: that is not lost, and nor is what was never known to be durable.
+            is_kept = not (owner.is_sealed or table.is_beyond(slot)) and slot < owner.durable_slots
+            is_lost = directory.is_clean or is_kept
+            (found.lost if is_lost else found.gone).append(base | slot)
     for one in scanned:
         if not one.has_begun:
             # Nobody refers to what comes behind it: that was never written, or is gone.
@@ -160,6 +168,7 @@ def _check_unsealed(
     expected = file.segment_no if file.generation == 0 else None
     scan = scan_records(data, expected, record.seed_of(directory.recorded.identity))
     one.tables = {layout.segment_no: SlotTable(file, layout) for layout in scan.layouts}
+    one.durable_slots = scan.durable_slots
     for table in one.tables.values():
         offsets = table.offsets
         report.records += sum(offsets[at] < offsets[at + 1] for at in range(len(table)))

@@ -12,7 +12,7 @@ Owns no state. Needs neither Spark nor Arrow.
     failOnDataLoss  an error for what should be there and is not (default true), or rows less
     includeHeadersRaw   a column with the octets of the header table
     partitionBytes  about how many bytes of files one task reads (64m)
-    pushFilters     take `where` on vhost, queue, seq and state over from Spark; needs
+    pushFilters     take `where` on vhost, queue and seq over from Spark; needs
                     spark.sql.python.filterPushdown.enabled, without which Spark refuses the query
 
 Invariant: a name that is not known is an error.

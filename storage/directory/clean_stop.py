@@ -27,6 +27,7 @@ from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.live_count import count_persistent
+from burrowmq.storage.queue.places import mask_of
 from burrowmq.storage.queue.segment import Segment, SegmentState
 from burrowmq.storage.queue.versions import file_names
 from burrowmq.storage.shared.vhost_store import VhostStore
@@ -158,11 +159,21 @@ def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
 
 
 class SegmentFiles(NamedTuple):
-    """What the terms say of a segment's files: the one with its index first."""
+    """What the terms say of a segment: its files, the one with its index first, and which places are live."""
 
     number: int
     live: int
     names: list[str]
+    low: int
+    high: int
+    live_bits: int | None
+
+    @property
+    def live_mask(self) -> int:
+        """The bits of the live places."""
+        if self.live_bits is None:
+            return mask_of(self.low, self.high - self.low)
+        return self.live_bits
 
 
 def files_in(parts: list[bytes]) -> Iterator[tuple[str, str, list[SegmentFiles]]]:
@@ -261,11 +272,11 @@ def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str]
 
 
 def _segments_in(row: list[object]) -> Iterator[SegmentFiles]:
-    """Give what a queue's row says of its segments' files."""
-    for fields in cast("list[list[int]]", row[9]):
-        number, generation, store_end, version = fields[0], fields[1], fields[3], fields[11]
-        live = fields[7]
-        yield SegmentFiles(number, live, file_names(version, number, generation, store_end))
+    """Give what a queue's row says of its segments."""
+    for fields in cast("list[list[int | str]]", row[9]):
+        state, version = _state_in(fields), int(fields[11])
+        names = file_names(version, state.number, state.generation, state.store_end)
+        yield SegmentFiles(state.number, state.live, names, state.low, state.high, state.live_bits)
 
 
 def _segment_row(segment: Segment) -> list[JsonValue]:
