@@ -40,6 +40,7 @@ _READ_GAP: Final = 16 * 1024
 _READ_MAX: Final = 4 << 20
 _ATTEMPTS: Final = 3
 TRANSIENT_SEGMENTS: Final = 1 << 30
+"""From this number on segments are those of transient messages."""
 _FILES: Final = (".qi", ".qs", ".idx", ".jif")
 
 
@@ -342,10 +343,13 @@ class OpenFiles:
 
 
 class SharedStore:
-    """The persistent shared store of one vhost."""
+    """A shared store of one vhost: that of persistent messages, or that of transient ones, which ends with the node."""
 
-    def __init__(self, store: Store, vhost_directory: str, files: OpenFiles) -> None:
-        self._directory = f"{vhost_directory}/msg_store_persistent"
+    def __init__(
+        self, store: Store, vhost_directory: str, files: OpenFiles, *, is_transient: bool = False
+    ) -> None:
+        kind = "transient" if is_transient else "persistent"
+        self._directory = f"{vhost_directory}/msg_store_{kind}"
         self._identity = store.identity
         self._seed = f.seed_of(store.identity)
         self._files = files

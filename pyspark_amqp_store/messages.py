@@ -26,7 +26,14 @@ from pyspark_amqp.convert import Reader, schema_of
 from pyspark_amqp.wire.deliveries import Deliveries
 from pyspark_amqp_store import formats as f
 from pyspark_amqp_store.columns import CONTENT_NAMES
-from pyspark_amqp_store.files import Gone, OpenFiles, QueueFiles, SharedStore, Store
+from pyspark_amqp_store.files import (
+    TRANSIENT_SEGMENTS,
+    Gone,
+    OpenFiles,
+    QueueFiles,
+    SharedStore,
+    Store,
+)
 from pyspark_amqp_store.index_v1 import Journals
 from pyspark_amqp_store.indexes import KIND_SHARED, PERSISTENT, SLOT_MASK, IndexFile
 
@@ -127,7 +134,7 @@ class MessageReader:
         self._is_checked = is_checked
         self._fails_on_loss = fails_on_loss
         self._files = OpenFiles(store.disk)
-        self._shared: dict[str, SharedStore] = {}
+        self._shared: dict[tuple[str, bool], SharedStore] = {}
         content = [name for name in schema.names if name in CONTENT_NAMES]
         self._content = Reader(schema_of(content)) if content else None
         self._has_body = "body" in content
@@ -196,6 +203,9 @@ class MessageReader:
         places = [
             place for place in index.places(is_acked_too=wanted.is_acked_too) if low <= place < high
         ]
+        if self.store.is_backup:
+            # Of transient ones the index may tell, and the shared store has nothing.
+            places = [place for place in places if index.flags[place] & PERSISTENT]
         first = size = 0
         for at, place in enumerate(places):
             size += index.payload_sizes[place] if self._has_body else 0
@@ -256,10 +266,9 @@ class MessageReader:
         chosen: list[int],
         contents: list[tuple[bytes, bytes, bytes] | None],
     ) -> None:
-        shared = self._shared.get(queue.vhost_directory)
-        if shared is None:
-            shared = SharedStore(self.store, queue.vhost_directory, self._files)
-            self._shared[queue.vhost_directory] = shared
+        shared = self._shared_store(
+            queue.vhost_directory, is_transient=segment >= TRANSIENT_SEGMENTS
+        )
         for attempt in range(_ATTEMPTS):
             try:
                 self._read_segment(queue, rows, shared, segment, chosen, contents)
@@ -269,6 +278,13 @@ class MessageReader:
                 shared.forget_files()
             else:
                 return
+
+    def _shared_store(self, vhost_directory: str, *, is_transient: bool) -> SharedStore:
+        found = self._shared.get((vhost_directory, is_transient))
+        if found is None:
+            found = SharedStore(self.store, vhost_directory, self._files, is_transient=is_transient)
+            self._shared[vhost_directory, is_transient] = found
+        return found
 
     def _read_segment(
         self,

@@ -174,6 +174,28 @@ def test_segments_that_are_compacted_behind_the_reader(tmp_path: Path) -> None:
     reader.close()
 
 
+def test_transient_messages_of_a_durable_queue(tmp_path: Path) -> None:
+    """A node that runs has them, small and large; a backup has not, as they end with the node: that is no loss."""
+    disk = StoreOnDisk(tmp_path / "data")
+    sent = bodies(90)
+    for name in ("a", "b"):  # which share the large ones
+        disk.log(name)
+    messages = [message(body, is_persistent=at % 3 != 0) for at, body in enumerate(sent)]
+    disk.publish("a", messages)
+    disk.publish("b", messages)
+    disk.commit()
+    found = rows(tmp_path / "data", ["queue", "body", "persistent"])
+    assert found == [
+        (name, body, at % 3 != 0) for name in ("a", "b") for at, body in enumerate(sent)
+    ]
+    job = disk.engine.start_backup(str(tmp_path / "backup"), {})
+    disk.commit()
+    assert job.state == "done"
+    assert rows(tmp_path / "backup", ["queue", "body", "persistent"]) == [
+        row for row in found if row[2]
+    ]
+
+
 def test_filters_leave_whole_index_segments_alone(tmp_path: Path) -> None:
     disk = StoreOnDisk(tmp_path)
     for name in ("a", "b"):
