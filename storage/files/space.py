@@ -104,12 +104,17 @@ class Space:
 
     def _reserve(self) -> bool:
         try:
-            if not self._filesystem.exists(self._path):
+            if not self._filesystem.exists(self._path) or self._is_cut_off():
                 self._filesystem.reserve(self._path, self._size)
         except OSError:
             self._remove()
             return False
         return True
+
+    def _is_cut_off(self) -> bool:
+        """Whether a killed process has not reserved all of it, and there is room for the rest as for a new one."""
+        size = self._filesystem.file_size(self._path)
+        return size < self._size and self._free() >= _SHARE * self._size
 
     def _remove(self) -> None:
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.files.space import BALLAST_FILE, Space
 from tests.simulation.store_world import SilentObserver
@@ -113,3 +115,15 @@ def test_one_of_an_earlier_run_is_given_up_where_a_new_one_would_not_be_reserved
     filesystem.free_bytes = 0
     assert space.ran_out("no room")
     assert not filesystem.exists(PATH)
+
+
+@pytest.mark.parametrize(("free_bytes", "size"), [(8 * SIZE, SIZE), (7 * SIZE, 100)])
+def test_one_that_a_kill_cut_off_is_made_whole_where_a_new_one_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_bytes: int, size: int
+) -> None:
+    """Else it would free next to nothing for ever."""
+    monkeypatch.setattr(OsFileSystem, "disk_free", lambda *_: free_bytes)
+    (tmp_path / BALLAST_FILE).write_bytes(bytes(100))
+    space = Space(OsFileSystem(), str(tmp_path), SIZE, SilentObserver(), lambda _: None)
+    assert space.has_ballast
+    assert (tmp_path / BALLAST_FILE).stat().st_size == size
