@@ -120,7 +120,7 @@ class FrontEnd:
         self._inbox = b"_INBOX.%b" % token
         self._questions = Questions(b"%b.a" % self._inbox)
         self._link = Link(servers, self, name=name, version=version, tls=tls)
-        self._caller = Caller(name, version, lambda: self._link.tls())
+        self._caller = Caller(name, version, self._link.tls)
         self._link.subscribe(b"%b.a.*" % self._inbox, _ANSWERS_SID)
         self._handlers: dict[int, Handler] = {_ANSWERS_SID: self._on_answers}
         self._members: dict[Member, str] = {}

@@ -18,7 +18,6 @@ from tests.support.certificates import Authority
 from tests.support.nats_peer import listening
 from tests.support.ports import free_port
 
-
 NODE = Caller("node", "1", ssl.create_default_context)
 
 

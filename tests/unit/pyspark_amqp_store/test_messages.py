@@ -242,10 +242,12 @@ def test_what_is_not_there_after_a_clean_stop_is_a_loss(tmp_path: Path, suffix: 
     read_while_it_ran = Store(str(tmp_path))
     disk.engine.close()
     next(tmp_path.rglob(f"*.{suffix}")).unlink()
-    with pytest.raises(StoreLoss, match="is gone|is missing"):
+    with pytest.raises(StoreLoss, match=r"is gone|is missing"):
         rows(tmp_path, ["body"])
     assert len(rows(tmp_path, ["body"], fails_on_loss=False)) < 20
-    assert len(rows(tmp_path, ["body"], store=read_while_it_ran)) < 20, "it may have been acknowledged since"
+    assert len(rows(tmp_path, ["body"], store=read_while_it_ran)) < 20, (
+        "it may have been acknowledged since"
+    )
     (tmp_path / "CLEAN").unlink()  # as a start does
     assert len(rows(tmp_path, ["body"])) < 20
 

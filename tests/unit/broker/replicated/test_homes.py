@@ -241,7 +241,9 @@ def test_servers_that_take_little_are_told_in_small_parts(ends: FrontEnds) -> No
     client.call(1, spec.Exchange.Declare(exchange="local", type="direct"))
     for number in range(100):
         client.call(1, spec.Queue.Declare(queue=f"a-queue-{number:03}"))
-        client.call(1, spec.Queue.Bind(queue=f"a-queue-{number:03}", exchange="local", routing_key="k"))
+        client.call(
+            1, spec.Queue.Bind(queue=f"a-queue-{number:03}", exchange="local", routing_key="k")
+        )
     two = ends.start()
     ends.settle(1.0)
     assert homes(two).elsewhere_count == 100

@@ -480,7 +480,9 @@ def test_what_is_told_at_once_is_bounded_in_number_and_size(ends: FrontEnds) -> 
     one.front_end.payload_max = 40_000
     parts = list(chain(*homes(one)._parts(homes(one)._rows())))
     assert sum(len(rows) for _, rows in parts) == 1_201, "in as many parts as it takes"
-    assert max(sum(map(len, rows)) + len(rows) for _, rows in parts) <= 40_000 - homes_module.HEAD_SIZE
+    assert (
+        max(sum(map(len, rows)) + len(rows) for _, rows in parts) <= 40_000 - homes_module.HEAD_SIZE
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ def test_arguments_have_no_null_in_them() -> None:
         assert caught.value.reason == wanted
 
 
-@pytest.mark.parametrize("path", ["queues/%2F/n", "exchanges/%2F/n", "bindings/%2F/e/amq.topic/q/orders"])
+@pytest.mark.parametrize(
+    "path", ["queues/%2F/n", "exchanges/%2F/n", "bindings/%2F/e/amq.topic/q/orders"]
+)
 def test_null_among_the_arguments_is_refused_over_http(served: Served, path: str) -> None:
     method = "POST" if path.startswith("bindings") else "PUT"
     answer = served.api(method, f"/api/{path}", {"arguments": {"x-a": [None]}})
