@@ -181,7 +181,8 @@ def _behind(seq: int, runs: Collection[RunToWrite]) -> list[RunToWrite]:
 def _others(left: LeftToWrite, early: Collection[ControlCommand]) -> list[ControlCommand]:
     """Give the commands that do not go early: none for a queue that is gone by then."""
     gone = {command.queue_id for command in early if isinstance(command, Delete)}
-    return [one for one in left.control if one not in early and one.queue_id not in gone]
+    taken = set(map(id, early))
+    return [one for one in left.control if id(one) not in taken and one.queue_id not in gone]
 
 
 def _redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[ControlCommand]:

@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from burrowmq.storage.disk.deletions import order_of
+from burrowmq.storage.disk.elision import left_to_write
 from burrowmq.storage.loop.staged_commit import (
     Ack,
     AckMany,
@@ -409,3 +411,34 @@ def test_a_queue_of_dead_letters_that_ends_with_its_vhost_gets_none_of_another_v
     side.jobs.apply(commit, side.no_room)
     assert side.writer.queues().keys() == {2, 3, 6}
     assert not side.context.has_vhost("v")
+
+
+class Counted(int):
+    """A queue's id that counts with how many it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_what_it_costs_to_declare_many_queues_again_does_not_grow_with_the_square() -> None:
+    count = 200
+    names = [QueueNames("/", f"q{number}") for number in range(count)]
+    ids = [Counted(number) for number in range(2 * count)]
+    side = DiskSide()
+    side.commit(
+        *(Open(one, name, True) for one, name in zip(ids[:count], names, strict=True)),
+    )
+    again: list[Command] = []
+    for at, name in enumerate(names):
+        again += [Delete(ids[at]), Open(ids[count + at], name, True)]
+    commit = StagedCommit(2, again, touched=set(ids))
+    left = left_to_write(commit)
+    Counted.comparisons = 0
+    order = order_of(left, side.writer.queues(), commit)
+    assert (len(order.before), len(order.after)) == (count, count)
+    assert Counted.comparisons < 20 * count
