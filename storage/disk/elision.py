@@ -9,6 +9,7 @@ order; lists that the loop staged are not changed.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
@@ -66,7 +67,7 @@ class QueueChanges:
     `is_origin`: messages are moved from it, so that all that it appends is written.
     """
 
-    __slots__ = ("acked_seqs", "acks", "elided", "is_origin", "runs")
+    __slots__ = ("_is_in_order", "acked_seqs", "acks", "elided", "is_origin", "runs")
 
     def __init__(
         self,
@@ -81,6 +82,8 @@ class QueueChanges:
         self.acked_seqs = acked_seqs or []
         self.elided = 0
         self.is_origin = is_origin
+        # But for an older message that was paged out behind a younger one.
+        self._is_in_order = all(map(_follows, self.runs, self.runs[1:])) if runs else True
 
     def append(self, command: Append) -> None:
         """Take a run in; if it follows the one before, it is merged with it."""
@@ -98,6 +101,7 @@ class QueueChanges:
                 if last.expiries is not None and command.expiries is not None:
                     last.expiries = [*last.expiries, *command.expiries]
                 return
+            self._is_in_order = self._is_in_order and last.end_seq <= command.first_seq
         self.runs.append(RunToWrite(command.first_seq, command.messages, command.expiries))
 
     def ack(self, command: Ack) -> None:
@@ -122,18 +126,33 @@ class QueueChanges:
                 self.acked_seqs.append(seq)
 
     def _elide(self, first_seq: int, end_seq: int) -> None:
+        """Leave these out: of many runs, as single acks leave them, only those that have some of it are looked at."""
+        runs = self.runs
+        begin = at = bisect_right(runs, first_seq, key=_end_seq) if self._is_in_order else 0
         kept: list[RunToWrite] = []
-        for run in self.runs:
+        while at < len(runs):
+            run = runs[at]
             low, high = max(first_seq, run.first_seq), min(end_seq, run.end_seq)
-            if low >= high:
+            if low < high:
+                self.elided += high - low
+                if run.first_seq < low:
+                    kept.append(run.part(run.first_seq, low))
+                if high < run.end_seq:
+                    kept.append(run.part(high, run.end_seq))
+            elif self._is_in_order:
+                break
+            else:
                 kept.append(run)
-                continue
-            self.elided += high - low
-            if run.first_seq < low:
-                kept.append(run.part(run.first_seq, low))
-            if high < run.end_seq:
-                kept.append(run.part(high, run.end_seq))
-        self.runs = kept
+            at += 1
+        runs[begin:at] = kept
+
+
+def _end_seq(run: RunToWrite) -> int:
+    return run.end_seq
+
+
+def _follows(before: RunToWrite, run: RunToWrite) -> bool:
+    return before.end_seq <= run.first_seq
 
 
 class _Joined(list[StoredMessage]):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
+
+import pytest
+
 from burrowmq.storage.disk.elision import QueueChanges, left_to_write
 from burrowmq.storage.loop.staged_commit import (
     Ack,
@@ -121,3 +126,66 @@ def test_an_ack_is_kept_for_the_one_message_of_it_that_is_on_disk() -> None:
     changes.ack(Ack(1, 10, 11, None))
     changes.ack(Ack(1, 11, 13, None))
     assert (written(changes), changes.acks) == ([], [Ack(1, 11, 13, None)])
+
+
+class Counted(int):
+    """A sequence number that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __lt__(self, other: int) -> bool:
+        Counted.comparisons += 1
+        return int(self) < int(other)
+
+    def __gt__(self, other: int) -> bool:
+        Counted.comparisons += 1
+        return int(self) > int(other)
+
+    __hash__ = int.__hash__
+
+
+def test_what_single_acks_cost_does_not_grow_with_the_square() -> None:
+    """Of two consumers one acknowledges each of its messages, and the other one waits: every second one is left."""
+    count = 1000
+    changes = QueueChanges()
+    changes.append(Append(1, 0, list(messages(0, count)), None))
+    Counted.comparisons = 0
+    changes.ack_seqs([Counted(seq) for seq in range(0, count, 2)])
+    assert written(changes) == list(range(1, count, 2))
+    assert len(changes.runs) == count // 2
+    assert Counted.comparisons < 30 * count
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_comes_in_whatever_order_what_is_not_acked_is_written(seed: int) -> None:
+    """Also an older message that is paged out behind a younger one."""
+    rng = random.Random(seed)
+    made = messages(0, 120)
+    cuts = sorted({0, 120, *rng.sample(range(120), 12)})
+    ranges = [(first, end) for first, end in pairwise(cuts) if rng.random() < 0.8]
+    for _ in range(rng.choice((0, 0, 3))):
+        at = rng.randrange(len(ranges))
+        ranges.insert(rng.randrange(len(ranges)), ranges.pop(at))
+    later = {seq for first, end in ranges for seq in range(first, end)}
+    changes, there, acked = QueueChanges(), set[int](), set[int]()
+    for first, end in ranges:
+        changes.append(Append(1, first, list(made[first:end]), None))
+        there.update(range(first, end))
+        later.difference_update(range(first, end))
+        for _ in range(rng.randrange(4)):
+            low = rng.randrange(120)
+            gone = set(range(low, min(120, low + rng.randrange(1, 9)))) - later
+            if rng.random() < 0.5:
+                changes.ack_seqs(rng.sample(sorted(gone), len(gone)))
+            elif gone and len(gone) == max(gone) - min(gone) + 1:
+                changes.ack(Ack(1, min(gone), max(gone), None))
+            else:
+                continue
+            acked |= gone
+    told = {seq for one in changes.acks for seq in range(one.first_seq, one.last_seq + 1)}
+    told.update(changes.acked_seqs)
+    assert sorted(set(written(changes)) - told) == sorted(there - acked)
+    assert acked - there <= told, "they are on disk"
+    assert changes.elided == len(there) - len(written(changes))
+    assert len(written(changes)) == len(set(written(changes)))
+    assert all(run.messages == made[run.first_seq : run.end_seq] for run in changes.runs)
