@@ -116,7 +116,7 @@ class Store:
 
     @property
     def is_still(self) -> bool:
-        """Whether nothing has gone since this was opened: it is a backup, or its node had stopped cleanly, and has not been started."""
+        """Whether nothing has gone since this was opened: a backup, or a directory between a clean stop and a start."""
         return self.is_backup or (self._rest is not None and self._rest_mark() == self._rest)
 
     def _rest_mark(self) -> tuple[int, int] | None:

@@ -6,9 +6,9 @@ without Spark:
     reader = MessageReader(Store("/backups/monday"), columns_of("messages", ["queue", "body"]))
     for part in plan(reader.store): ...  reader.batches(part)
 
-What has disappeared from a live directory was acknowledged meanwhile, and is left out: a killed node removes a file, too,
-before all acknowledgements of what was in it are written. In a backup, after a clean stop, and where a check fails, it is a
-loss: an error, or with `fails_on_loss=False` a missing row that `lost_count` counts.
+What has disappeared from a live directory was acknowledged meanwhile, and is left out: a killed node removes a file,
+too, before all acknowledgements of what was in it are written. In a backup, after a clean stop, and where a check
+fails, it is a loss: an error, or with `fails_on_loss=False` a missing row that `lost_count` counts.
 
 Invariants: rows come in the order of the queue; no row has bytes whose check failed unless checks are off.
 """

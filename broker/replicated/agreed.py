@@ -11,9 +11,9 @@ came too late is made again of the newer row. What is not agreed while nothing i
 servers refuse is at once, when there is somebody to be told.
 
 Whenever there is a connection, all rows are read anew: what changed meanwhile is put in force, what was on its way is
-looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there; and when the
-servers have lost what was in it. A row that is larger than the servers take cannot have been in the bucket: it stays at
-this node alone, and is offered again on each connection.
+looked at again. On the first time that a node meets a bucket it offers what it has, and takes what is there; and when
+the servers have lost what was in it. A row that is larger than the servers take cannot have been in the bucket: it
+stays at this node alone, and is offered again on each connection.
 
 State owned: the rows that are shared, as they are in force here, and the changes under way. Never reads or writes a
 definition itself: `apply` does. Made by `broker.replicated.definitions`.

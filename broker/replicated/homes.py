@@ -260,7 +260,7 @@ class Homes:
     def _keep_to_itself(self, verb: str, row: Row, size: int) -> None:
         """Other front-ends do not hear of a binding: what is sent there would end the connection."""
         if verb == "bind":
-            key = row_key(row["vhost"], row["source"], row["kind"], row["destination"])
+            key = row_key(*(str(row[name]) for name in ("vhost", "source", "kind", "destination")))
             reason = f"{size} octets, and the servers take {self._front_end.payload_max}"
             self._front_end.observer.definition_not_shared("binding", key, reason)
 

@@ -8,6 +8,7 @@ is said in `run`, never within a call. `tests/cluster` meets real servers.
 from __future__ import annotations
 
 import json
+import ssl
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -57,6 +58,9 @@ class FakeLink:
         self.is_open = False
         self.world.forget(self)
         self.owner.lost("cut")
+
+    def tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
 
     def subscribe(self, subject: bytes, sid: int) -> None:
         self.subscriptions[sid] = subject.rstrip(b"*>")
