@@ -69,6 +69,7 @@ class SegmentSet:
         self.deleted_files += 1
         self.freed_bytes += file.size
         self.unlink(file.path)
+        file.release()  # a reader that had its table already may have opened it again
 
     def unlink(self, path: str) -> None:
         """Unlink a file; when that fails it is tried again by `unlink_leftovers`."""
