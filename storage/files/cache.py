@@ -92,19 +92,19 @@ def open_file(filesystem: FileSystem, path: str) -> File:
     return filesystem.open(path)
 
 
-def is_renamed(filesystem: FileSystem, source: str, target: str) -> bool:
-    """Give a file another name; False when nobody knows whether it has it. Raises OSError: it has not."""
+def rename(filesystem: FileSystem, source: str, target: str) -> OSError | None:
+    """Give a file another name; the error when nobody knows whether it has it. Raises OSError: it has not."""
     try:
         filesystem.rename(source, target)
-    except OSError:
+    except OSError as error:
         try:
             is_there = filesystem.exists(source)
         except OSError:
-            return False
+            return error
         if is_there:
             raise
-        return False
-    return True
+        return error
+    return None
 
 
 def parent_of(path: str) -> str:

@@ -28,7 +28,7 @@ from burrowmq.storage.errors import (
     WriteFailed,
     error_text,
 )
-from burrowmq.storage.files.cache import NO_ROOM, is_renamed, new_file_error, write_error
+from burrowmq.storage.files.cache import NO_ROOM, new_file_error, rename, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.queue.bodies import DamagedBodies, KeptBodies
 from burrowmq.storage.queue.entries import InMemory
@@ -193,7 +193,7 @@ def put_each_in_place(
         if directory.path in placed.refused:  # what is there is for the next start to look at
             continue
         try:
-            is_sure = is_renamed(filesystem, aside_of(one.path), one.path)
+            doubt = rename(filesystem, aside_of(one.path), one.path)
         except OSError as error:
             if error.errno in NO_ROOM:
                 abandon(one)
@@ -202,8 +202,8 @@ def put_each_in_place(
             else:
                 placed.refused[directory.path] = error_text(error, one.path)
             continue
-        if not is_sure:
-            placed.refused[directory.path] = f"{one.path}: nobody knows which file has the name"
+        if doubt is not None:
+            placed.refused[directory.path] = error_text(doubt, one.path)
             continue
         directory.cache.replaced(one.path)
         renamed.append(one)

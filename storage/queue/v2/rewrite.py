@@ -23,7 +23,7 @@ from burrowmq.storage.errors import (
     WriteFailed,
     error_text,
 )
-from burrowmq.storage.files.cache import NO_ROOM, is_renamed, new_file_error, write_error
+from burrowmq.storage.files.cache import NO_ROOM, new_file_error, rename, write_error
 from burrowmq.storage.queue.bodies import read_bytes
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import InMemory
@@ -88,7 +88,7 @@ def rewrite(
         if directory.is_durable:
             # The store's name before the index that needs it: POSIX promises no order of names.
             _sync_names(directory)
-        is_sure = is_renamed(filesystem, aside, path)
+        doubt = rename(filesystem, aside, path)
     except (StorageError, OSError) as error:
         for leftover in (aside, store.path(segment.number, generation)):
             with suppress(WriteFailed):  # the next attempt, or a start, removes it
@@ -96,8 +96,8 @@ def rewrite(
         if isinstance(error, StorageError):
             raise
         raise write_error(path, error) from error
-    if not is_sure:  # whichever has the name, its store is there for the next start
-        raise DirectoryFailed(f"{path}: nobody knows which file has the name", directory.path)
+    if doubt is not None:  # whichever file has the name, its store is there for the next start
+        raise DirectoryFailed(error_text(doubt, path), directory.path) from doubt
     _switch(pair, segment, kept, end)
     lost = sorted({*bad, *copy.lost})
     for slot in lost:
