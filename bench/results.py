@@ -44,6 +44,11 @@ class Results:
             if each.scenario == scenario and each.peer == peer and value in each.values
         }
 
+    def cut(self, rounds: int) -> None:
+        """Keep so many rounds only."""
+        self.rounds = rounds
+        self.measures = [each for each in self.measures if each.round < rounds]
+
     def write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(asdict(self), indent=1, sort_keys=True) + "\n")

@@ -92,7 +92,7 @@ def _describe(measure: Measure) -> str:
 
 
 def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
-    """Run the plan. Interrupted, it keeps what it has."""
+    """Run the plan. Interrupted, it keeps the rounds that are complete, or what it has of the first."""
     results = Results(
         is_full=plan.is_full,
         rounds=plan.rounds,
@@ -102,6 +102,7 @@ def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
     )
     stage = Stage(is_full=plan.is_full, scratch=plan.scratch, longer=plan.longer)
     started = time.monotonic()
+    number = 0
     try:
         for number in range(plan.rounds):
             for scenario in plan.scenarios:
@@ -118,7 +119,8 @@ def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
                     head = f"round {number + 1}/{plan.rounds} {scenario.key} {peer}"
                     progress(f"{head}: {_describe(measure)}")
     except KeyboardInterrupt:
-        progress("interrupted; what was measured so far is kept")
+        results.cut(max(number, 1))
+        progress(f"interrupted; kept: {results.rounds} round(s)")
     finally:
         stage.close()
     progress(f"{len(results.measures)} measurements in {time.monotonic() - started:.0f} s")

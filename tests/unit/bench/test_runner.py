@@ -59,6 +59,32 @@ def test_rounds_visit_every_peer_and_keep_failures(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("at", "rounds", "rates"), [(2, 1, [1, 2]), (3, 1, [1, 2]), (5, 2, [1, 2, 3, 4])]
+)
+def test_an_interrupted_run_keeps_the_rounds_that_are_complete(
+    tmp_path: Path, at: int, rounds: int, rates: list[float]
+) -> None:
+    done: list[str] = []
+
+    def interrupted(stage: Stage, peer: str) -> Outcome:
+        if len(done) == at:
+            raise KeyboardInterrupt
+        done.append(peer)
+        return Outcome({"rate": float(len(done))}, "mode")
+
+    plan = runner.Plan(
+        is_full=False,
+        rounds=3,
+        scenarios=(Scenario(key="one", title="", run=interrupted),),
+        peers=("burrowmq", "rabbitmq"),
+        scratch=tmp_path,
+    )
+    found = runner.run(plan, {}, lambda _line: None)
+    assert found.rounds == rounds
+    assert [each.values["rate"] for each in found.measures] == rates
+
+
 def test_a_fresh_plan_throws_the_node_of_each_measurement_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
