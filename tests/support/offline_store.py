@@ -8,7 +8,7 @@ from pathlib import Path
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.filesystem import OsFileSystem
-from burrowmq.storage.types import StoreOptions
+from burrowmq.storage.types import RecoveryReport, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
@@ -19,14 +19,20 @@ OPTIONS = StoreOptions(segment_size_limit=FILE_SIZE, segment_entry_count=ENTRIES
 SMALL, LARGE = 40, 5000  # below and above the embed threshold
 
 
+class OpenedEngine(Engine):
+    """An engine, and what its start has found."""
+
+    report: RecoveryReport
+
+
 def open_engine(
     path: Path,
     options: StoreOptions = OPTIONS,
     filesystem=None,
     observer: SilentObserver | None = None,
-) -> Engine:
+) -> OpenedEngine:
     """A recovered engine that works inline."""
-    engine = Engine(
+    engine = OpenedEngine(
         str(path),
         filesystem or OsFileSystem(),
         options,
@@ -34,7 +40,7 @@ def open_engine(
         FakeMessage,
         None if filesystem is None else lambda _: SimDefinitions(SimFileSystem(), {}),
     )
-    engine.report = engine.recover()  # type: ignore[attr-defined]
+    engine.report = engine.recover()
     engine.start_inline()
     return engine
 

@@ -196,14 +196,14 @@ def test_a_shared_segment_that_is_missing_after_a_clean_stop_is_a_loss(
     next(tmp_path.rglob("0.g0.seg")).unlink()
     code, report = check(tmp_path, capsys)
     engine = offline_store.open_engine(tmp_path)
-    assert bool(engine.report.lost) == is_clean  # type: ignore[attr-defined]
+    assert bool(engine.report.lost) == is_clean
     engine.close()
     assert code == is_clean
     assert ("0.g0.seg  0 B  DAMAGED; missing since the clean stop" in report) == is_clean
     # Else it may have gone with its last message, and the acks did not reach the disk.
     assert (" 0 lost messages" in report) != is_clean
     if is_clean:
-        assert f" {engine.report.lost} lost messages" in report  # type: ignore[attr-defined]
+        assert f" {engine.report.lost} lost messages" in report
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

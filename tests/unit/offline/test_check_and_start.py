@@ -119,8 +119,8 @@ def test_a_file_that_is_cut_off_before_what_was_durable(tmp_path: Path) -> None:
     cut(file, file.stat().st_size - 5000)
     totals, _ = checked(tmp_path)
     engine = offline_store.open_engine(tmp_path)
-    assert engine.report.lost == totals.lost_messages  # type: ignore[attr-defined]
-    assert engine.report.messages == totals.messages  # type: ignore[attr-defined]
+    assert engine.report.lost == totals.lost_messages
+    assert engine.report.messages == totals.messages
     assert totals.lost_messages > 0
     engine.close()
 

@@ -30,10 +30,9 @@ def test_messages_order_expiry_and_delivery_stay(tmp_path: Path, is_clean: bool)
     bodies = offline_store.make_store(tmp_path, is_clean=is_clean)
     assert run(tmp_path, "--file-size", "128KiB", "--entries", "512") == 0
     engine = offline_store.open_engine(tmp_path, NEW)
-    assert engine.report.clean  # type: ignore[attr-defined]
+    assert engine.report.clean
     delivered = {
-        names.name: queue.next_deliver_seq
-        for names, queue in engine.report.queues.items()  # type: ignore[attr-defined]
+        names.name: queue.next_deliver_seq for names, queue in engine.report.queues.items()
     }
     found = {name: offline_store.read_all(engine, name) for name in bodies}
     assert {name: [raw for _, raw, _ in rows] for name, rows in found.items()} == bodies

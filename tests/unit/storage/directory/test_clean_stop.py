@@ -200,6 +200,26 @@ def test_a_missing_name_file_is_written_again() -> None:
     assert again.paths(".queue_name")
 
 
+def test_stops_and_starts_beside_a_queue_without_a_name_leave_its_file_alone() -> None:
+    side = DiskSide(**OPTIONS)
+    side.open()
+    side.append(0, 40)
+    path = f"{side.context.queue_dir(Q, durable=True)}/.queue_name"
+    side.filesystem.unlink(path)
+    side.filesystem.create(path).pwrite(b"QUEUE: ", 0)
+    for _ in range(3):
+        side = DiskSide(side.filesystem, **OPTIONS)
+        assert (side.report.unnamed_count, side.report.lost) == (1, 0)
+        side.jobs.close({})
+        assert side.filesystem.read_file(path) == b"QUEUE: "
+    side = DiskSide(side.filesystem, **OPTIONS)
+    side.take_up()
+    assert side.read() == list(range(40))
+    side.jobs.close({1: (40, 0)})
+    assert side.filesystem.read_file(path).startswith(b'VHOST: "/"\nQUEUE: "q"\n')
+    assert started(side).report.clean
+
+
 def test_terms_of_a_release_that_knew_version_2_only_are_not_believed() -> None:
     side = stopped()
     parts = take_terms(side.filesystem, "/data")
