@@ -99,10 +99,16 @@ class Check:
         queues: list[QueueCheck] = []
         root = f"{path}/queues"
         entries = self._queues(path)
+        if self.deletions.has_vhost(path.rpartition("/")[2]):
+            store = f"{path}/msg_store_persistent"
+            places = [f"{root}/{entry}" for entry in entries]
+            places += [store] if self.directory.seen.exists(store) else []
+            yield self._deleted(path, "virtual host", places)
+            return
         yield self._name(path, entries)
         for entry in entries:
             if self.deletions.has(path.rpartition("/")[2], entry):
-                yield self._deleted(f"{root}/{entry}")
+                yield self._deleted(f"{root}/{entry}", "queue", [f"{root}/{entry}"])
                 continue
             place = f"{root}/{entry}"
             said = self.terms.said.get(place, {})
@@ -119,13 +125,14 @@ class Check:
         self.totals.messages += sum(queue.live for queue in queues) - lost - gone
         self.totals.lost_messages += sum(queue.lost for queue in queues) + lost
 
-    def _deleted(self, path: str) -> FileReport:
-        """Say of a queue's directory that a start removes it: what is in it is nobody's any more."""
+    def _deleted(self, path: str, whose: str, places: Iterable[str]) -> FileReport:
+        """Say of a directory, with files in `places`, that a start removes it: what is in it is nobody's any more."""
         seen = self.directory.seen
-        size = sum(seen.file_size(f"{path}/{name}") for name in seen.listdir(path))
+        files = [f"{place}/{name}" for place in places for name in seen.listdir(place)]
+        size = sum(map(seen.file_size, files))
         self.progress.add(size)
         return FileReport(
-            path, size, live_bytes=0, notes=["its queue was deleted: a start removes it"]
+            path, size, live_bytes=0, notes=[f"its {whose} was deleted: a start removes it"]
         )
 
     def _queues(self, path: str) -> list[str]:

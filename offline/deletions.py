@@ -1,4 +1,4 @@
-"""Which queues' files a start removes unread: somebody deleted the queue, and a crash came before its files went.
+"""Which files a start removes unread: somebody deleted the queue, or the vhost, and a crash came before its files went.
 
 The definitions tell (`storage.directory.removals`), and by the names of directories, since the file that names a queue
 may be damaged. State owned: those names. Called by `check`. Invariant: a queue that is defined is none of them.
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from burrowmq.storage.directory.definition_store import DefinitionChange
-from burrowmq.storage.directory.removals import WHOLE, Removals
+from burrowmq.storage.directory.removals import WHOLE, Removals, deleted_vhosts
 from burrowmq.storage.names import QueueNames, level_in, vhost_directory
 
 _QUEUE = "queue"
@@ -25,8 +25,13 @@ class Deletions:
             (vhost_directory(vhost), directory) for vhost, directory in Removals(rows).found
         }
         self._defined = set(_defined(rows)) if self._places else set()
+        self._vhosts = set(map(vhost_directory, deleted_vhosts(rows)))
         # By level, as the directories of a level are asked for: their names in each vhost's directory.
         self._known: dict[int, set[tuple[str, str]]] = {}
+
+    def has_vhost(self, vhost: str) -> bool:
+        """Whether a start removes this directory of a vhost."""
+        return vhost in self._vhosts
 
     def has(self, vhost: str, directory: str) -> bool:
         """Whether a start removes this queue's directory in that one of a vhost."""

@@ -31,7 +31,7 @@ from burrowmq.storage.directory.context import (
 )
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
 from burrowmq.storage.directory.removals import KIND as REMOVAL
-from burrowmq.storage.directory.removals import Removals
+from burrowmq.storage.directory.removals import Removals, deleted_vhosts
 from burrowmq.storage.directory.swap import finish_swap
 from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, take_over
 from burrowmq.storage.directory.terms import (
@@ -152,6 +152,8 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
             report, context = RecoveryReport(), _new_context(setup, recorded, definitions)
             if filesystem.exists(f"{data_dir}/vhosts"):
                 reserve_segments(filesystem, recorded)
+                for vhost in deleted_vhosts(rows):
+                    context.remove_tree(context.vhost_dir(vhost))
                 _rebuild(context, report, is_exact=was_clean)
         for place in damaged:
             report.lost += 1

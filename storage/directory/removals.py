@@ -17,6 +17,7 @@ a deleted queue may be found, so is the row.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
@@ -25,6 +26,7 @@ from burrowmq.storage.types import JsonValue
 
 KIND: Final = "removal"
 WHOLE: Final = ""
+_DEFINED: Final = ("vhost", "queue")  # rows whose keys begin with a virtual host
 Place: TypeAlias = tuple[str, str]
 """A virtual host and the name of a queue's directory, or WHOLE."""
 
@@ -74,6 +76,21 @@ class Removals:
         if going:
             self._keys.append(str(self._next))
             self._next += 1
+
+
+def deleted_vhosts(rows: Collection[DefinitionChange]) -> frozenset[str]:
+    """Give the virtual hosts of which a start keeps nothing: they were deleted, and neither they nor a queue are back.
+
+    None where a key cannot be read: it may be of one that is.
+    """
+    deleted = {vhost for vhost, directory in Removals(rows).found if directory == WHOLE}
+    if not deleted:
+        return frozenset()
+    try:
+        defined = {str(json.loads(key)[0]) for kind, key, _ in rows if kind in _DEFINED}
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return frozenset()
+    return frozenset(deleted - defined)
 
 
 def _places_in(value: JsonValue) -> Iterable[Place]:

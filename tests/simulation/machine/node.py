@@ -281,6 +281,12 @@ class Machine:
             self.disk.is_off = True
             self._let_go_of_sqlite()
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no commit is on its way: one that found no room is tried again after up to two seconds."""
+        assert self.node is not None
+        return self.node.engine.failure is None and self.node.engine.is_idle()
+
     def faulty(self) -> set[str]:
         """The queues that say that the disk refuses them something that a client asked for."""
         node = self.node

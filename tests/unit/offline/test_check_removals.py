@@ -22,13 +22,17 @@ SMALL = QueueNames("/", "small").directory
 DELETED = "its queue was deleted: a start removes it"
 
 
-def say(path: Path, *places: tuple[str, str], defined: tuple[str, ...] = ()) -> None:
+def say(
+    path: Path, *places: tuple[str, str], defined: tuple[str, ...] = (), vhost: str = ""
+) -> None:
     """Write rows as a commit does that deletes: these files go, those queues are there."""
     connection = sqlite3.connect(path / "definitions.db", isolation_level=None)
     with transaction(connection) as execute:
         put_row(execute, "removal", "1", [list(place) for place in places])
         for name in defined:
             put_row(execute, "queue", row_key("/", name), {})
+        if vhost:
+            put_row(execute, "vhost", row_key(vhost), {})
     connection.close()
 
 
@@ -58,9 +62,30 @@ def test_nor_do_the_queues_of_a_deleted_vhost(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     say(store, ("/", WHOLE))
+    for name in store.glob("vhosts/*/.vhost_name"):
+        name.unlink()  # a power cut keeps what it likes
+    report = checked(store, capsys)
+    assert "0 queues, 0 messages" in report
+    assert "0 damaged files, 0 lost messages" in report
+    assert "its virtual host was deleted: a start removes it" in report
+    assert DELETED not in report
+
+
+def test_nor_those_of_one_that_was_made_again(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say(store, ("/", WHOLE), vhost="/")
     report = checked(store, capsys)
     assert "0 queues, 0 messages" in report
     assert report.count(DELETED) == 3
+
+
+def test_a_virtual_host_is_not_taken_for_deleted_where_a_key_cannot_be_read() -> None:
+    said = ("removal", "1", [["/", WHOLE]])
+    assert Deletions([said]).has_vhost(vhost_directory("/"))
+    for row in (("vhost", '["/"]', {}), ("queue", '["/", "q"]', {}), ("vhost", "[", {})):
+        assert not Deletions([said, row]).has_vhost(vhost_directory("/"))
+    assert Deletions([said, ("vhost", '["other"]', {})]).has_vhost(vhost_directory("/"))
 
 
 def test_one_that_is_defined_counts(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from burrowmq.storage.errors import StorageError
 from burrowmq.storage.names import QueueNames
 from tests.simulation.machine.clients import CONFIRMING, REST
 from tests.simulation.machine.damages import damage_a_body
-from tests.simulation.machine.model import DEAD, HERE
+from tests.simulation.machine.model import DEAD
 from tests.support.sim_filesystem import THROUGH
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ def cramp(run: Run) -> None:
         run.do("settle")
         return
     while len(client.consumers) < 3 and not client.is_busy(CONFIRMING) and rng.random() < 0.8:
-        here = [home for home in run.model.current.values() if home.vhost == HERE]
+        here = [home for home in run.model.current.values() if home.is_at_hand]
+        if not here:
+            break
         client.consume(rng.choice(here), 20)
         run.move(40)
     run.quiet(1.0)
@@ -162,10 +164,8 @@ def cramp(run: Run) -> None:
                 each.settle(key, "ack")
     settled = run.model.settled()
     run.quiet(4.0)
-    node = run.machine.node
-    assert node is not None
     # Behind a commit that waits for room all others wait.
-    if node.engine.failure is None and node.engine.is_idle():
+    if run.machine.is_at_rest:
         run.result.operations["cramped"] += 1
         run.model.stay_away(settled, {*run.machine.faulty(), home.name})
     if rng.random() < 0.7:

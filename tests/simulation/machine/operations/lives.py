@@ -20,7 +20,8 @@ def idle(run: Run) -> None:
     run.machine.let_pass(run.rng.choice((1.0, 3.0)))
     if not run.is_faulty:
         run.pump()
-        run.model.all_safe(run.machine.faulty())
+        if run.machine.is_at_rest:
+            run.model.all_safe(run.machine.faulty())
 
 
 def look(run: Run) -> None:

@@ -89,8 +89,7 @@ def _delete(run: Run) -> None:
         _make(run)
     if rng.random() < 0.5:
         run.machine.settle()
-        engine = node.engine
-        if engine.failure is None and engine.is_idle() and engine._collecting.is_empty():
+        if run.machine.is_at_rest and node.engine._collecting.is_empty():
             run.model.deleted(homes)
 
 

@@ -233,6 +233,26 @@ def test_a_virtual_host_that_was_hardly_begun_is_no_loss(path: str, is_something
     assert (report.lost, filesystem.exists("/data/vhosts/feed")) == (is_something, is_something)
 
 
+def test_what_is_left_of_a_deleted_virtual_host_without_its_name_is_no_loss() -> None:
+    """The power went before it was durable that its files are gone, but of the one with its name it is."""
+    filesystem, rows = SimFileSystem(), Rows()
+    engine = engine_on(filesystem, rows)
+    publish(engine.open_queue("feed", "q", durable=True), 0, 1, 5000)
+    engine.require_sync()
+    engine.hand_over()
+    engine.delete_vhost("feed")
+    rows["removal", "1"] = [["feed", WHOLE]]
+    filesystem = filesystem.cut(random.Random(1), names=False)
+    for ending in (".vhost_name", ".queue_name", ".qi"):
+        filesystem.unlink(path_of(filesystem, ending))
+    found = unopened(filesystem, rows).recover()
+    assert (found.lost, found.unnamed_vhosts) == (0, [])
+    engine = engine_on(filesystem.process_killed(), rows)
+    assert engine.discard_unclaimed() == {}
+    engine.hand_over()
+    assert not [path for path in engine._setup.filesystem.paths() if path.endswith(".seg")]
+
+
 def flip(filesystem: SimFileSystem, path: str, offset: int) -> None:
     filesystem.damage(path, offset, bytes((filesystem.content(path)[offset] ^ 0x10,)))
 
