@@ -89,7 +89,8 @@ def _delete(run: Run) -> None:
         _make(run)
     if rng.random() < 0.5:
         run.machine.settle()
-        if run.machine.is_at_rest and node.engine._collecting.is_empty():
+        is_same = run.machine.node is node  # and was not started again, since its store failed
+        if is_same and run.machine.is_at_rest and node.engine._collecting.is_empty():
             run.model.deleted(homes)
 
 
