@@ -8,8 +8,9 @@ meanwhile. A client that waits for an answer must not pay for this, so the loop 
   - and hardly any are confirmed, acknowledged or rejected: publishers with confirms and consumers with a prefetch
     send no more before our answer, and a pause would only make them slower.
 
-At moderate rates the opposite pays: when turns come steadily, but not fast enough for pauses, the loop stays awake for
-the next one (`broker.turn.busy_wait`, which knows whether there is a processor to spare).
+At moderate rates the opposite pays: when turns about messages or queues come steadily, but not fast enough for pauses,
+the loop stays awake for the next one (`broker.turn.busy_wait`, which knows whether there is a processor to spare). Not
+for those who connect and leave: that is more work than a wake-up.
 
 State owned: the counters at the start of the current window. Called by `broker.turn.loop_scheduler` once a turn. The
 price is bounded: a message waits at most one `PAUSE_S` longer, at rates where it would have waited behind others
@@ -32,6 +33,8 @@ SMALL_TURN = 64
 """Messages in a turn: from this size on, more of them make each hardly any cheaper."""
 ANSWERED_SHARE = 8
 """One answer to this many messages means that somebody waits for answers."""
+ASKED_SHARE = 4
+"""One message on its way in, out or back, or one queue, to this many turns means that they are about those."""
 
 
 class Pacing:
@@ -55,6 +58,7 @@ class Pacing:
         self._began = monotonic()
         self._received = 0
         self._answered = 0
+        self._asked = 0
         self._paused_s = 0.0
 
     def turn_ended(self) -> None:
@@ -74,6 +78,8 @@ class Pacing:
         metrics = self._metrics
         settled = metrics.messages_acknowledged + metrics.messages_rejected
         answered = metrics.messages_confirmed + metrics.messages_refused + settled
+        asked = metrics.messages_delivered + metrics.messages_get_empty
+        asked += metrics.queues_declared + metrics.queues_deleted
         messages = metrics.messages_received - self._received
         answers = answered - self._answered
         elapsed = now - self._began
@@ -83,9 +89,13 @@ class Pacing:
             and messages - gathered < SMALL_TURN * WINDOW_TURNS
             and answers * ANSWERED_SHARE <= messages
         )
-        self._is_steady = elapsed < WINDOW_TURNS * WAIT_S and not self.is_on
+        moved = messages + answers + asked - self._asked
+        is_about_them = moved * ASKED_SHARE >= WINDOW_TURNS
+        is_soon = elapsed < WINDOW_TURNS * WAIT_S
+        self._is_steady = is_soon and is_about_them and not self.is_on
         self._turns = 0
         self._began = now
         self._received = metrics.messages_received
         self._answered = answered
+        self._asked = asked
         self._paused_s = 0.0

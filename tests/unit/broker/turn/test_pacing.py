@@ -123,3 +123,28 @@ def test_answers_do_not_end_that() -> None:
     awake = _Awake()
     _Traffic(cast("Any", awake)).windows(2, rate=2 / WAIT_S, turn=1, answers=1)
     assert awake.turns == WINDOW_TURNS + 1
+
+
+@pytest.mark.parametrize(
+    ("moving", "turns"),
+    [
+        pytest.param("", 0, id="connections that come and go"),
+        pytest.param("messages_received", WINDOW_TURNS + 1, id="publishes"),
+        pytest.param("messages_delivered", WINDOW_TURNS + 1, id="deliveries"),
+        pytest.param(
+            "messages_get_empty", WINDOW_TURNS + 1, id="a queue that is asked for its next message"
+        ),
+        pytest.param("messages_confirmed", WINDOW_TURNS + 1, id="confirms"),
+        pytest.param("queues_declared", WINDOW_TURNS + 1, id="queues that come"),
+        pytest.param("queues_deleted", WINDOW_TURNS + 1, id="queues that go"),
+    ],
+)
+def test_only_turns_about_messages_or_queues_are_waited_for_awake(moving: str, turns: int) -> None:
+    awake = _Awake()
+    traffic = _Traffic(cast("Any", awake))
+    for turn in range(2 * WINDOW_TURNS):
+        traffic.now += WAIT_S / 2
+        if moving and turn % 2:
+            setattr(traffic.metrics, moving, getattr(traffic.metrics, moving) + 1)
+        traffic.pacing.turn_ended()
+    assert awake.turns == turns
