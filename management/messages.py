@@ -26,7 +26,7 @@ from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.vhost.router import is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
-from burrowmq.management.answers.reply import ApiError, bad_request, is_number
+from burrowmq.management.answers.reply import ApiError, bad_request, is_number, table_of
 from burrowmq.protocol import properties as basic
 from burrowmq.protocol.codec import join_address, split_address
 from burrowmq.protocol.errors import PreconditionFailed, ResourceLocked
@@ -125,9 +125,7 @@ def _properties(given: dict[str, Any]) -> Any:
                 raise bad_request(["not_int", name])
             values[name] = int(value)
         elif name == "headers":
-            if not isinstance(value, dict):
-                raise bad_request("headers must be an object")
-            values[name] = from_json(value)
+            values[name] = from_json(table_of(value, name))
         elif not isinstance(value, str):
             raise bad_request(["not_string", name])
         else:

@@ -323,16 +323,20 @@ def routing_key_of(body: dict[str, Any]) -> str:
 
 def arguments_of(body: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a body, none where they are not said; with a null in them they are refused, as in RabbitMQ."""
-    arguments = body.get("arguments") or {}
-    if not isinstance(arguments, dict):
-        raise bad_request("arguments must be an object")
-    waiting: list[Any] = [arguments]
+    return table_of(body.get("arguments") or {}, "arguments")
+
+
+def table_of(table: Any, name: str) -> dict[str, Any]:
+    """What a body has for a table of AMQP, as JSON; with a null in it it is refused, as in RabbitMQ."""
+    if not isinstance(table, dict):
+        raise bad_request(f"{name} must be an object")
+    waiting: list[Any] = [table]
     for value in waiting:
         if value is None:
             raise bad_request("null_not_allowed")
         if isinstance(value, (dict, list)):
             waiting += value.values() if isinstance(value, dict) else value
-    return arguments
+    return table
 
 
 def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:

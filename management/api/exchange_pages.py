@@ -24,6 +24,7 @@ from burrowmq.management.answers.reply import (
     bad_request,
     not_found,
     reply,
+    table_of,
     unauthorised,
 )
 from burrowmq.management.answers.turns import ROWS_PER_TURN
@@ -92,9 +93,7 @@ async def route(call: Call) -> web.Response:
     """POST a routing key and headers: where a message with them would go, and why it would not go elsewhere."""
     vhost, exchange = _exchange(call)
     body = await call.body()
-    headers = body.get("headers") or {}
-    if not isinstance(headers, dict):
-        raise bad_request("headers must be an object")
+    headers = table_of(body.get("headers") or {}, "headers")
     question = inspect.Question(
         routing_key=str(body.get("routing_key", "")),
         headers=from_json(headers),

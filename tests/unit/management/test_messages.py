@@ -203,6 +203,8 @@ def test_an_exchange_refuses_as_over_amqp(bench: NodeBench) -> None:
         ({"timestamp": True}, ["not_int", "timestamp"]),
         ({"delivery_mode": 1.5}, ["not_int", "delivery_mode"]),
         ({"headers": []}, "headers must be an object"),
+        ({"headers": {"n": None}}, "null_not_allowed"),
+        ({"headers": {"l": [1, {"n": None}]}}, "null_not_allowed"),
         ({"content_type": None}, ["not_string", "content_type"]),
         ({"message_id": {}}, ["not_string", "message_id"]),
         ({"expiration": 1000}, ["not_string", "expiration"]),
