@@ -241,12 +241,21 @@ class Run:
 
     def client_of(self, vhost: str) -> SimClient:
         """Another client, of this vhost."""
+        client = self.client_if_there(vhost)
+        assert client is not None, vhost
+        return client
+
+    def client_if_there(self, vhost: str) -> SimClient | None:
+        """Another client, of this vhost; None when a store that failed meanwhile has taken the vhost with it."""
         self.next_client += 1
         try:
             self.clients.append(SimClient(self.machine, self.model, self.next_client, vhost))
         except Refused:
             self._look_for_failure()
-            return self.client_of(vhost)
+            node = self.machine.node
+            return (
+                self.client_if_there(vhost) if node is not None and vhost in node.vhosts else None
+            )
         return self.clients[-1]
 
     # -- the life of the process --------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ def _make(run: Run) -> None:
     node, rng = run.machine.node, run.rng
     assert node is not None
     add_vhost(node, NAME, "guest")
-    client = run.client_of(NAME)
-    if run.machine.node is not node:
+    client = run.client_if_there(NAME)
+    if client is None or run.machine.node is not node:
         return  # its store had failed, and another process has what there was
     homes: list[Home] = []
     for queue in rng.choice((QUEUES[:1], QUEUES)):
@@ -56,9 +56,9 @@ def _use(run: Run) -> None:
     """Somebody publishes there, or fetches a few."""
     rng = run.rng
     clients = [client for client in run.clients if client.vhost == NAME]
-    client = clients[0] if clients else run.client_of(NAME)
+    client = clients[0] if clients else run.client_if_there(NAME)
     homes = [home for home in _homes(run) if home.is_stable]
-    if client.is_lost or not homes:
+    if client is None or client.is_lost or not homes:
         return
     home = rng.choice(homes)
     if rng.random() < 0.5:
