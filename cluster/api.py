@@ -148,6 +148,12 @@ def consumer_state(stream: str, consumer: str) -> Request:
     return _request("CONSUMER.INFO", stream, consumer)
 
 
+def pause_consumer(stream: str, consumer: str, until: str = "") -> Request:
+    """Have a consumer deliver nothing, whoever pulls, until then by the servers' clocks (RFC 3339); "": go on."""
+    body: dict[str, object] = {"pause_until": until} if until else {}
+    return _request("CONSUMER.PAUSE", stream, consumer, body=body)
+
+
 def get_message(stream: str, sequence: int) -> Request:
     """Read one message from any replica; answered by the message itself, or by the status 404."""
     return _request("DIRECT.GET", stream, body={"seq": sequence})

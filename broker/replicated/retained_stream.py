@@ -23,6 +23,8 @@ class RetainedStream(QueueStream):
     When it is `renewed`, nothing of what was known of it holds.
     """
 
+    consumer = ""
+
     def __init__(
         self,
         settings: RetainedSettings,

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Final, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from burrowmq.broker.queue.placement import Placement
 from burrowmq.broker.report.observer import Observer
@@ -136,6 +136,9 @@ class QueueStream:
     is another stream than before: somebody has deleted it and made it again, and counts its messages from 1. It is told
     whether this node has ever seen the one before: else one that was declared earlier was missing.
     """
+
+    consumer: ClassVar[str] = CONSUMER
+    """Whom all front-ends pull by; "" where each reader goes by places."""
 
     def __init__(
         self,

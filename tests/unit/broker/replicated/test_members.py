@@ -29,13 +29,13 @@ def state(*names: str, count: int = 0, **cluster: Any) -> dict[str, Any]:
 class Scene:
     """A change, the requests that it has sent, and what it has told."""
 
-    def __init__(self, server: str, *, is_kept: bool) -> None:
+    def __init__(self, server: str, *, is_kept: bool, consumer: str = "") -> None:
         self.scheduler = FakeScheduler()
         self.asked: list[tuple[Request, Callable[[Any], None]]] = []
         self.told: list[str] = []
         change = MemberChange(
-            "S", server, self, self.scheduler, self.told.append, is_kept=is_kept
-        )  # fmt: skip
+            "S", server, self, self.scheduler, self.told.append, is_kept=is_kept, consumer=consumer
+        )
         change.begin()
 
     def ask(self, request: Request, then: Callable[[Any], None]) -> None:
@@ -87,6 +87,42 @@ def test_who_leads_hands_over_before_it_goes() -> None:
     assert scene.answer({}, "STREAM.UPDATE.S")["num_replicas"] == 2
     scene.answer(state("n3", "n1"))
     assert scene.told == [""]
+
+
+def test_a_queue_that_is_to_have_one_member_is_not_delivered_from_meanwhile() -> None:
+    scene = Scene("n2", is_kept=False, consumer="q")
+    scene.answer(state("n2", "n1"))
+    scene.answer({}, "STREAM.LEADER.STEPDOWN.S")
+    ready = {**state("n1", "n2"), "ts": "2026-11-28T23:59:30.123456789Z"}
+    scene.answer(ready)
+    asked = scene.answer(NOT_NOW, "CONSUMER.PAUSE.S.q")
+    assert asked == {"pause_until": "2026-11-29T00:00:30Z"}
+    scene.answer(ready)
+    scene.answer({"paused": True}, "CONSUMER.PAUSE.S.q")
+    scene.answer(ready)
+    assert scene.answer({}, "STREAM.UPDATE.S")["num_replicas"] == 1
+    scene.answer(state("n1"))
+    assert scene.answer(NOT_NOW, "CONSUMER.PAUSE.S.q") == {}
+    assert scene.told == []
+    assert scene.answer({"paused": False}, "CONSUMER.PAUSE.S.q") == {}
+    assert scene.told == [""]
+
+
+def test_a_change_that_fails_resumes_as_well() -> None:
+    scene = Scene("n2", is_kept=False, consumer="q")
+    scene.answer(state("n1", "n2"))
+    scene.answer({}, "CONSUMER.PAUSE.S.q")
+    scene.answer(state("n1", "n2"))
+    scene.answer(FINAL, "STREAM.UPDATE.S")
+    assert scene.told == []
+    scene.answer({}, "CONSUMER.PAUSE.S.q")
+    assert scene.told == [FINAL.text]
+
+
+def test_of_more_members_nobody_is_paused() -> None:
+    scene = Scene("n3", is_kept=False, consumer="q")
+    scene.answer(state("n1", "n2", "n3"))
+    assert scene.answer({}, "STREAM.UPDATE.S")["num_replicas"] == 2
 
 
 @pytest.mark.parametrize(
