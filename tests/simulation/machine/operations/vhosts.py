@@ -38,6 +38,8 @@ def _make(run: Run) -> None:
     """It is made, with a queue or two, and somebody publishes there; what is sent is read in this turn."""
     node, rng = run.machine.node, run.rng
     assert node is not None
+    for home in _homes(run):
+        home.is_replaced = True  # it is going, perhaps with the same commit
     add_vhost(node, NAME, "guest")
     client = run.client_if_there(NAME)
     if client is None or run.machine.node is not node:
@@ -84,8 +86,6 @@ def _delete(run: Run) -> None:
     for client in [client for client in run.clients if client.vhost == NAME]:
         run.lose(client)
     if rng.random() < 0.5:
-        for home in homes:
-            home.is_replaced = True
         _make(run)
     if rng.random() < 0.5:
         run.machine.settle()
