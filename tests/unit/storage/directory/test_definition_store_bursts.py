@@ -44,6 +44,22 @@ def test_a_commit_waits_for_it(operation: str, part: str, times: int) -> None:
     assert store.load() == ROWS
 
 
+@pytest.mark.parametrize("gap", range(1, 13))
+@pytest.mark.parametrize("times", range(3, 13))
+def test_a_commit_waits_for_one_that_is_full_again_and_again(times: int, gap: int) -> None:
+    """It may have room whenever it is asked why an attempt failed, but it was full a moment ago."""
+    disk, store = begun()
+    disk.fail("fdatasync", errno.ENOSPC, times=times, path_part="definitions.db")
+    disk.fail("fdatasync", errno.ENOSPC, nth=gap, times=1, path_part="definitions.db")
+    for _ in range(MOST_ATTEMPTS):
+        try:
+            store.commit(ROWS[1:])
+        except DiskFull:
+            continue
+        break
+    assert store.load() == ROWS
+
+
 @pytest.mark.parametrize("part", ["definitions.db", "-wal", "/data"])
 @pytest.mark.parametrize("operation", ["fdatasync", "pwrite", "fsync_dir"])
 @pytest.mark.parametrize("times", range(1, 16))
@@ -70,3 +86,17 @@ def test_a_disk_that_refuses_every_sync_is_no_full_one() -> None:
     disk.heal()
     store.commit(ROWS[1:])
     assert store.load() == ROWS
+
+
+def test_one_that_breaks_when_it_was_full_has_one_call_more() -> None:
+    disk, store = begun()
+    disk.fail("fdatasync", errno.ENOSPC, times=3, path_part="definitions.db")
+    with pytest.raises(DiskFull):
+        store.commit(ROWS[1:])
+    disk.heal()
+    disk.fail("fdatasync", errno.EIO, times=1000, path_part="-wal")
+    with pytest.raises(DiskFull):
+        store.commit(ROWS[1:])
+    with pytest.raises(StorageError, match="commit failed") as failed:
+        store.commit(ROWS[1:])
+    assert not isinstance(failed.value, DiskFull)
