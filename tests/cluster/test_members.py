@@ -141,6 +141,26 @@ def test_members_come_and_go_under_load(nodes: Nodes) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_a_single_active_consumer_goes_on_with_one_member(nodes: Nodes) -> None:
+    """Its place is pinned to one front-end, and paused as any other until the change is known."""
+    node = nodes.start()
+    arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
+    nodes.channel(node).queue_declare("q", durable=True, arguments=arguments)
+    load = Load(node, "q")
+    try:
+        for _ in range(2):
+            assert change(node, "delete_member", "q", leader_of(node)) == ""
+        assert len(members_of(node)) == 1
+        until = time.monotonic() + patient(20)
+        taken = len(load.taken)
+        while len(load.taken) == taken:
+            assert time.monotonic() < until, "nothing is delivered any more"
+            time.sleep(0.05)
+    finally:
+        load.end()
+
+
+@pytest.mark.timeout(400)
 def test_of_five_servers_the_named_ones_keep_it(five: Nodes) -> None:
     node = five.start()
     declare(five.channel(node), "q")

@@ -28,6 +28,15 @@ def begun() -> tuple[MachineDisk, SqliteDefinitionStore]:
     return disk, store
 
 
+def commit_when_there_is_room(store: SqliteDefinitionStore) -> None:
+    for _ in range(MOST_ATTEMPTS):
+        try:
+            store.commit(ROWS[1:])
+        except DiskFull:
+            continue
+        break
+
+
 @pytest.mark.parametrize("part", ["definitions.db", "-wal", "/data"])
 @pytest.mark.parametrize("operation", ["fdatasync", "pwrite", "truncate", "fsync_dir", "open"])
 @pytest.mark.parametrize("times", range(1, 25))
@@ -35,12 +44,7 @@ def test_a_commit_waits_for_it(operation: str, part: str, times: int) -> None:
     """The last call of a burst may be SQLite's: there is room again when it is asked why it failed."""
     disk, store = begun()
     disk.fail(operation, errno.ENOSPC, times=times, path_part=part)
-    for _ in range(MOST_ATTEMPTS):
-        try:
-            store.commit(ROWS[1:])
-        except DiskFull:
-            continue
-        break
+    commit_when_there_is_room(store)
     assert store.load() == ROWS
 
 
@@ -51,12 +55,7 @@ def test_a_commit_waits_for_one_that_is_full_again_and_again(times: int, gap: in
     disk, store = begun()
     disk.fail("fdatasync", errno.ENOSPC, times=times, path_part="definitions.db")
     disk.fail("fdatasync", errno.ENOSPC, nth=gap, times=1, path_part="definitions.db")
-    for _ in range(MOST_ATTEMPTS):
-        try:
-            store.commit(ROWS[1:])
-        except DiskFull:
-            continue
-        break
+    commit_when_there_is_room(store)
     assert store.load() == ROWS
 
 
