@@ -29,6 +29,7 @@ import pytest
 import uvloop
 
 from burrowmq.embedded import Broker, BrokerError
+from tests.support.left_behind import held
 
 # -- a process ----------------------------------------------------------------------------------------------------------
 
@@ -50,9 +51,9 @@ def count(broker: Broker) -> int:
 
 @pytest.mark.slow
 def test_a_broker_in_a_process_does_all_that_one_in_a_thread_does(tmp_path: Path) -> None:
-    threads = threading.active_count()
+    threads = set(threading.enumerate())
     with Broker(tmp_path / "data", mode="process", clock="manual") as broker:
-        assert threading.active_count() == threads
+        assert not set(threading.enumerate()) - threads
         port = broker.port
         publish(broker, b"a", b"b")
         broker.restart()
@@ -170,11 +171,10 @@ def test_it_serves_on_the_loop_of_the_caller(
     with asyncio.Runner(loop_factory=make_loop) as runner:
         runner.run(main())  # what is opened once for all is open now
     gc.collect()  # what other tests left behind is none of this one's, and may end meanwhile
-    threads, files = set(threading.enumerate()), set(os.listdir("/proc/self/fd"))
+    before = held()
     with asyncio.Runner(loop_factory=make_loop) as runner:
         runner.run(main())
-    assert not set(threading.enumerate()) - threads
-    assert not set(os.listdir("/proc/self/fd")) - files
+    assert not held() - before
 
 
 def test_it_can_be_awaited_and_has_a_clock() -> None:
