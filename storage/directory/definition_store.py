@@ -11,9 +11,8 @@ A commit that fails is looked at twice. Where a file beside the database finds n
 sync of the database or of its log says so, the disk is full, whatever SQLite called it, and the commit may be tried
 again. After any other error the database is opened again: everything in the write-ahead log goes to the database and is
 synced there, so that nothing is left to a file whose sync may have failed; then the commit is done anew. Each call of
-`commit` has two attempts, whatever the one before it left: there may be room again when it is asked why one failed.
-Only if both fail is it an error, and the store ends; where the call before found the disk full, it may still be that,
-though it has room whenever it is asked, and the next call decides.
+`commit` has four attempts, whatever the one before it left: a disk that others fill and empty may have room whenever it
+is asked why one failed. Only if all fail is it an error, and the store ends.
 A start does the same with what an earlier process left there, and is refused if that fails: what it reads may not last,
 and it acts on it (the files of a queue that is not there any more go).
 SQLite notices few flipped bits: each row has a checksum of its own, and `definition_log` looks at the write-ahead log
@@ -55,6 +54,8 @@ from burrowmq.storage.types import JsonValue
 # (kind, key, value); a value of None deletes the row.
 DefinitionChange = tuple[str, str, JsonValue]
 
+# Of each commit; how often a full disk may look like a broken one.
+ATTEMPTS = 4
 _PROBE_BYTES = 256 * 1024
 # The primary code of an extended one.
 _PRIMARY = 0xFF
@@ -109,7 +110,6 @@ class SqliteDefinitionStore:
         self._connect = connect or sqlite3.connect
         self._filesystem = filesystem or OsFileSystem()
         self._is_suspect = False  # a commit failed, and it was not opened again yet
-        self._was_full = False  # when `commit` was called last
         self._is_closed = False
         self._has_ended = False  # what closing it has done is durable, or never will be
         self._is_open = True
@@ -238,7 +238,7 @@ class SqliteDefinitionStore:
         """Make the changes durable, in order. Once closed, the directory may be another process's: StoreClosed."""
         if self._is_closed:
             raise StoreClosed(f"{self._path} is closed")
-        for is_last in (False, True):
+        for attempt in range(ATTEMPTS):
             try:
                 if self._is_suspect:
                     self._open_again()
@@ -247,15 +247,12 @@ class SqliteDefinitionStore:
                 # Where it is only full, SQLite has undone what it began. Else the log may hold what was not synced.
                 code = getattr(error, "sqlite_errorcode", 0)
                 self._is_suspect = self._is_suspect or code != sqlite3.SQLITE_FULL
-                was_full, self._was_full = self._was_full, True
                 self._raise_when_full(error)
-                self._was_full = was_full and not is_last  # it does not say that it is
-                if is_last:
+                if attempt == ATTEMPTS - 1:
                     name = getattr(error, "sqlite_errorname", "no code")
                     text = f"{self._path}: commit failed: {error} ({name})"
-                    raise (DiskFull if was_full else WriteFailed)(text) from error
+                    raise WriteFailed(text) from error
             else:
-                self._was_full = False
                 return
 
     def _let_go(self) -> None:

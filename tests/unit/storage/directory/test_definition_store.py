@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from burrowmq.storage.directory.definition_store import SqliteDefinitionStore
+from burrowmq.storage.directory.definition_store import ATTEMPTS, SqliteDefinitionStore
 from burrowmq.storage.directory.definition_table import FORMAT
 from burrowmq.storage.errors import (
     DiskFull,
@@ -285,8 +285,8 @@ def test_after_an_error_the_database_is_opened_again_once(tmp_path: Path) -> Non
     store.close()
 
 
-def test_a_second_error_is_one(tmp_path: Path) -> None:
-    store = failing_store(tmp_path / "definitions.db", *[sqlite3.SQLITE_IOERR_WRITE] * 2)
+def test_when_all_attempts_fail_it_is_an_error(tmp_path: Path) -> None:
+    store = failing_store(tmp_path / "definitions.db", *[sqlite3.SQLITE_IOERR_WRITE] * ATTEMPTS)
     with pytest.raises(StorageError, match="commit failed: disk I/O error") as raised:
         store.commit([("queue", "q", 1)])
     assert not isinstance(raised.value, DiskFull)
