@@ -198,6 +198,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    # As in RabbitMQ: who sends it wants files opened again (which they are by themselves), or has closed a terminal.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with (
             pid_file(loaded.pid_file),

@@ -120,9 +120,10 @@ class Program:
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     """One that leaves this process as it was."""
-    interval = sys.getswitchinterval()
+    interval, at_hangup = sys.getswitchinterval(), signal.getsignal(signal.SIGHUP)
     yield Program(tmp_path / "data")
     sys.setswitchinterval(interval)
+    signal.signal(signal.SIGHUP, at_hangup)
 
 
 # -- a run ------------------------------------------------------------------------------------------------------------
@@ -132,6 +133,20 @@ def program(tmp_path: Path) -> Iterator[Program]:
 def test_a_signal_ends_it_cleanly(program: Program, number: signal.Signals) -> None:
     assert program.call(lambda: os.kill(os.getpid(), number)) == 0
     assert program.log.text.index("Starting BurrowMQ") < program.log.text.index(READY_TEXT)
+
+
+def test_a_hangup_does_not_end_it(program: Program) -> None:
+    heard: list[int] = []
+
+    def hang_up() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        with client(program.config) as channel:
+            channel.queue_declare("q")
+        program.stop()
+
+    signal.signal(signal.SIGHUP, lambda number, _: heard.append(number))
+    assert program.call(hang_up) == 0
+    assert not heard
 
 
 def test_it_serves_applications_and_operators_until_burrowctl_stops_it(program: Program) -> None:
