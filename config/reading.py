@@ -129,6 +129,10 @@ class Reading:
 
     def _to_blame(self, key: str, listener: str) -> Setting:
         """The setting of a key; when it is missing, that of the listener that needs it, as a place to look at."""
+        # Where nobody names management.ssl.port, its listener is that of the old names.
+        if key.startswith("management.ssl.") and listener not in self.settings:
+            key = key.replace("management.ssl.", "management.listener.ssl_opts.", 1)
+            listener = "management.listener.port"
         for name, setting in self.settings.items():
             if name == key or name.startswith(f"{key}."):
                 return setting

@@ -150,6 +150,9 @@ def _load_authorities(context: ssl.SSLContext, tls: TlsConfig) -> None:
         except (ssl.SSLError, OSError):
             raise BadTls("cacertfile", f"{tls.cacertfile} holds no PEM certificate") from None
     if tls.verify == "verify_none":
+        if tls.fail_if_no_peer_cert:
+            text = "without verify = verify_peer no client is asked for a certificate, and all would get in"
+            raise BadTls("fail_if_no_peer_cert", text)
         return
     if tls.cacertfile is None:
         raise BadTls("cacertfile", "verify_peer needs the certificates of authorities to check by")

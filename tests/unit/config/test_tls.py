@@ -41,6 +41,32 @@ def test_nothing_older_than_tls_1_2_and_no_renegotiation(server):
     )
 
 
+@pytest.mark.parametrize(
+    "prefix", ["ssl_options", "management.ssl", "management.listener.ssl_opts"]
+)
+def test_a_certificate_is_demanded_only_where_it_is_asked_for(server, tmp_path, prefix):
+    listeners = {
+        "ssl_options": ["listeners.ssl.default = 5671"],
+        "management.ssl": ["management.ssl.port = 15671"],
+        "management.listener.ssl_opts": ["management.listener.ssl = true", "management.listener.port = 15671"],
+    }  # fmt: skip
+    lines = [
+        *listeners[prefix],
+        f"{prefix}.certfile = {server.certificate}",
+        f"{prefix}.keyfile = {server.key}",
+        f"{prefix}.fail_if_no_peer_cert = true",
+    ]
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ConfigError) as refused:
+        load(str(file), {}, (), None)
+    (problem,) = refused.value.problems
+    assert (problem.line, problem.key) == (len(lines), f"{prefix}.fail_if_no_peer_cert")
+    assert problem.reason == (
+        "without verify = verify_peer no client is asked for a certificate, and all would get in"
+    )
+
+
 def test_versions(server):
     only = make_context(tls(server, versions=("tlsv1.2", "tlsv1.1")))
     assert (only.minimum_version, only.maximum_version) == (ssl.TLSVersion.TLSv1_2,) * 2
