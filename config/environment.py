@@ -35,6 +35,7 @@ READERS: Mapping[str, Reader[object]] = {
     "RABBITMQ_NODE_PORT": units.port,
     "RABBITMQ_NODE_IP_ADDRESS": units.host,
     "RABBITMQ_USE_LONGNAME": units.flag,
+    "BURROWMQ_BIND": units.choice("*"),
 }
 # Read elsewhere in this package, or nothing to speak of: the image and the scripts of RabbitMQ set them.
 READ_ELSEWHERE = frozenset(

@@ -54,6 +54,7 @@ def made_of(
     if not reading.problems:
         reading.try_tls(config)
         reading.check_ports(config)
+        reading.remark_mechanisms(config)
     if reading.problems:
         raise ConfigError(tuple(reading.problems))
     return Loaded(

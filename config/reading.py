@@ -23,6 +23,8 @@ from burrowmq.config.schema import NodeConfig, plain_options
 from burrowmq.config.setting import Setting
 
 _SUGGESTIONS = 3
+LISTENER_VARIABLES = ("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_IP_ADDRESS")
+"""They make a listener where no key does."""
 _ALL_KEYS = " (docs/configuration.md and rabbitmq.conf.example list all)"
 
 Values = dict[str, Any]
@@ -89,11 +91,31 @@ class Reading:
 
     def overrule(self) -> None:
         """Take out what has no effect beside other keys, each with a warning; to be called when all is read."""
+        if any(key.startswith("listeners.tcp") for key in self.values):
+            for variable in LISTENER_VARIABLES:
+                if variable in self.settings:
+                    setting, why = self.settings.pop(variable), "listeners.tcp counts"
+                    self.warn(setting, f"{variable} has no effect here: {why}")
+                    self.idle[variable] = (setting, why)
         for key, why in overruled(self.values).items():
             setting = self.settings.pop(key)
             del self.values[key]
             self.warn(setting, f"{key} has no effect here: {why}")
             self.idle[key] = (setting, why)
+
+    def remark_mechanisms(self, config: NodeConfig) -> None:
+        """Say that EXTERNAL is listed where nobody can log in so. It stays listed: no password will do instead."""
+        if not config.tls_listeners:
+            why = "no TLS listener is named; listeners.ssl.default does"
+        elif config.tls.verify == "verify_none":
+            why = "no client is asked for a certificate; ssl_options.verify = verify_peer does"
+        else:
+            return
+        for key, setting in self.settings.items():
+            if key.startswith("auth_mechanisms.") and setting.value == "EXTERNAL":
+                self.warn(setting, f"{key} has no effect here: {why}")
+                self.idle[key] = (setting, why)
+                return
 
     def try_tls(self, config: NodeConfig) -> None:
         """Make the context of every TLS listener once: files that cannot be used are errors of their keys."""

@@ -132,6 +132,21 @@ def test_launcher_variables_that_cannot_be_used() -> None:
     assert config.listeners == load(None, {}, (), None).config.listeners
 
 
+def test_a_launchers_listener_beside_keys_is_named() -> None:
+    environ = {"RABBITMQ_NODE_PORT": "5700", "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1"}
+    loaded = load(None, environ, (("listeners.tcp.default", "5673"),), None)
+    assert loaded.config.listeners[0] == Endpoint("0.0.0.0", 5673)
+    assert loaded.warnings == tuple(
+        f"{name}: {name} has no effect here: listeners.tcp counts" for name in environ
+    )
+
+
+def test_a_bind_of_anything_but_everything_is_refused() -> None:
+    """It was passed over: who wrote an address of this machine had a node that only this machine reached."""
+    with pytest.raises(ConfigError, match=r"^BURROWMQ_BIND: '0\.0\.0\.0' is not a valid"):
+        load(None, {"BURROWMQ_BIND": "0.0.0.0"}, (), None)
+
+
 def test_a_key_that_is_set_twice_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     file.write_text("heartbeat = 3\n\nheartbeat = 4\n")
