@@ -40,6 +40,7 @@ FAILED_LIMIT_S = 1.5
 MANY_DEFINITIONS_BYTES = 1 << 20
 """With more definitions than that (some 5,000 queues) what serves HTTP is loaded before them: what lives as long as the
 process would else lie among what queues are made of, and keep its memory when they are deleted."""
+STDERR = 2
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -189,8 +190,19 @@ async def _end_failed(node: Node, management: Any) -> int:
     return EX_IOERR
 
 
+def _fill_standard_streams() -> None:
+    """Have something behind 0, 1 and 2: a socket with such a number is what libuv ends a process for."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        pass
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
+    _fill_standard_streams()
     invocation = parse_argv(sys.argv[1:] if argv is None else argv, VERSION)
     try:
         loaded = load(invocation.config_path, os.environ, invocation.overrides, invocation.data_dir)
