@@ -78,8 +78,7 @@ def load(
     found = environment.gather(environ, path or environ.get("RABBITMQ_CONFIG_FILE"))
     sources = Sources(reading, found)
     path = path or found.values.get("RABBITMQ_CONFIG_FILE") or None
-    if path is not None:
-        sources.read_files(path)
+    sources.read_files(path)
     sources.read_beside(path)
     sources.read_environment()
     return made_of(reading, overrides, data_dir, found.values)

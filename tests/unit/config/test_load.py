@@ -132,6 +132,22 @@ def test_launcher_variables_that_cannot_be_used() -> None:
     assert config.listeners == load(None, {}, (), None).config.listeners
 
 
+def test_more_files_without_a_first_one(tmp_path: Path) -> None:
+    """They were passed over without a word."""
+    (tmp_path / "a.conf").write_text("heartbeat = 7\n")
+    for value in (str(tmp_path), f"{tmp_path}/*.conf", f"{tmp_path}/a.conf"):
+        loaded = load(None, {"RABBITMQ_CONFIG_FILES": value}, (), None)
+        assert (loaded.config.heartbeat_s, loaded.warnings) == (7, ())
+
+
+def test_more_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("heartbeat = 7\n")
+    for path in (None, str(file)):
+        loaded = load(path, {"RABBITMQ_CONFIG_FILES": f"{tmp_path}/nosuch"}, (), None)
+        assert loaded.warnings == (f"RABBITMQ_CONFIG_FILES: there is no file {tmp_path}/nosuch",)
+
+
 def test_a_launchers_listener_beside_keys_is_named() -> None:
     environ = {"RABBITMQ_NODE_PORT": "5700", "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1"}
     loaded = load(None, environ, (("listeners.tcp.default", "5673"),), None)
