@@ -27,6 +27,7 @@ from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
 from burrowmq.broker.report.log_tail import LogTail
+from burrowmq.broker.rules.pattern import compile_pattern
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.given import Loaded
 from burrowmq.config.load import load, parse_argv
@@ -205,7 +206,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     _fill_standard_streams()
     invocation = parse_argv(sys.argv[1:] if argv is None else argv, VERSION)
     try:
-        loaded = load(invocation.config_path, os.environ, invocation.overrides, invocation.data_dir)
+        loaded = load(
+            invocation.config_path,
+            os.environ,
+            invocation.overrides,
+            invocation.data_dir,
+            compile_pattern,
+        )
     except ConfigError as error:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG

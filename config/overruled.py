@@ -207,9 +207,21 @@ RULES = (
 )
 
 
+POLICY = "default_policies.operator."
+EMPTY_POLICY = "the policy sets nothing"
+
+
+def _patterns_of_empty_policies(values: Values) -> list[str]:
+    """Patterns of operator policies of which nothing else is left, as that of RabbitMQ's example for mirrors is."""
+    keys = [key for key in values if key.startswith(POLICY)]
+    patterns = [key for key in keys if key.endswith("_pattern")]
+    full = {key.rpartition(".")[0] for key in keys if key not in patterns}
+    return [key for key in patterns if key.rpartition(".")[0] not in full]
+
+
 def overruled(values: Values) -> dict[str, str]:
     """Return each key of `values` that does nothing beside the others, with the reason."""
-    found: dict[str, str] = {}
+    found = dict.fromkeys(_patterns_of_empty_policies(values), EMPTY_POLICY)
     for rule in RULES:
         if rule.holds(values):
             beginnings = tuple(key for key in rule.keys if key.endswith("."))

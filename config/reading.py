@@ -10,10 +10,10 @@ Invariants: nothing is written; a setting is taken, named in a warning or a prob
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from burrowmq.config import effective, ports, tls
+from burrowmq.config import effective, ports, tls, units
 from burrowmq.config.compose import COMPOSED
 from burrowmq.config.errors import Problem
 from burrowmq.config.known import agrees, example_names, why_idle, why_not_here
@@ -28,12 +28,16 @@ LISTENER_VARIABLES = ("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_IP_ADDRESS")
 _ALL_KEYS = " (docs/configuration.md and rabbitmq.conf.example list all)"
 
 Values = dict[str, Any]
+CheckPattern = Callable[[str], object]
+"""It raises ValueError for a text that is no regular expression to whoever will use it."""
 
 
 class Reading:
     """The values and the problems collected so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_pattern: CheckPattern | None = None) -> None:
+        """Take what says whether the node can use a regular expression; without it Python's own are meant."""
+        self._check_pattern = check_pattern
         self.values: Values = {}
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
@@ -68,7 +72,7 @@ class Reading:
             self.idle[setting.key] = (setting, why)
             return
         try:
-            value = option.read(setting.value)
+            value = self._value(option, setting.value)
         except ValueError as error:
             self.refuse(setting, str(error))
             return
@@ -76,6 +80,17 @@ class Reading:
             self.warn(setting, f"{setting.key}: $(...) is taken as it stands, nothing is put in")
         self.values[setting.key] = value
         self.settings[setting.key] = setting
+
+    def _value(self, option: Option, text: str) -> Any:
+        if option.read is not units.pattern or self._check_pattern is None:
+            return option.read(text)
+        try:
+            self._check_pattern(text)
+        except ValueError as error:
+            raise ValueError(
+                f"{text!r} is no regular expression that can be used: {error}"
+            ) from None
+        return text
 
     def _without_option(self, setting: Setting) -> None:
         why = why_idle(setting.key)

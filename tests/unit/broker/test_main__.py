@@ -311,6 +311,41 @@ def test_every_problem_of_the_configuration_is_told_and_ends_it(program: Program
     assert not program.data_dir.exists()
 
 
+def test_a_pattern_that_the_node_cannot_use_is_told_with_its_key(program: Program) -> None:
+    """Python knows possessive repeats, the broker's own expressions do not: it was a traceback."""
+    keys = (
+        "default_permissions.read",
+        "default_users.u.vhost_pattern",
+        "credential_validator.regexp",
+    )
+    words = [f"--set={key}=a++" for key in keys]
+    assert program.main("--data-dir", str(program.data_dir), *words) == 78
+    assert program.log.text.splitlines() == [
+        f"burrowmq-server: --set: {key}: 'a++' is no regular expression that can be used:"
+        " possessive repeats are not supported"
+        for key in keys
+    ]
+
+
+def test_a_pattern_that_only_rabbitmq_and_the_node_know_is_taken(program: Program) -> None:
+    assert program.call(**{"default_permissions.read": r"\A(?<all>.*)\z"}) == 0
+
+
+def test_an_operator_policy_that_says_nothing_is_named_and_made_for_nobody(
+    program: Program,
+) -> None:
+    """What is left of RabbitMQ's example, which mirrors; it was a traceback."""
+    policy = "default_policies.operator.p"
+    settings = {
+        f"{policy}.vhost_pattern": ".*",
+        f"{policy}.queue_pattern": "^q",
+        f"{policy}.classic_queues.ha_mode": "all",
+    }
+    assert program.call(**settings) == 0
+    for key in ("vhost_pattern", "queue_pattern"):
+        assert f"{policy}.{key} has no effect here: the policy sets nothing" in program.log.text
+
+
 def test_a_file_that_is_named_and_missing_ends_it(program: Program, tmp_path: Path) -> None:
     assert program.main("--config", str(tmp_path / "none.conf")) == 78
     assert "none.conf" in program.log.text

@@ -148,6 +148,21 @@ def test_more_files_that_are_not_there_are_named(tmp_path: Path) -> None:
         assert loaded.warnings == (f"RABBITMQ_CONFIG_FILES: there is no file {tmp_path}/nosuch",)
 
 
+def test_who_will_use_patterns_says_which_can_be_used() -> None:
+    def only_a(text: str) -> None:
+        if text != "a)":
+            raise ValueError("it is not a)")
+
+    keys = ("default_permissions.read", "credential_validator.regexp")
+    taken = load(None, {}, [(key, "a)") for key in keys], None, only_a)
+    assert taken.config.first_user.read == "a)"
+    with pytest.raises(ConfigError) as refused:
+        load(None, {}, [(key, "b") for key in keys], None, only_a)
+    assert [str(each) for each in refused.value.problems] == [
+        f"--set: {key}: 'b' is no regular expression that can be used: it is not a)" for key in keys
+    ]
+
+
 def test_a_launchers_listener_beside_keys_is_named() -> None:
     environ = {"RABBITMQ_NODE_PORT": "5700", "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1"}
     loaded = load(None, environ, (("listeners.tcp.default", "5673"),), None)

@@ -209,6 +209,14 @@ CASES: dict[str, tuple[list[str], set[str]]] = {
         ["failed_logins.limit = 0", "failed_logins.forgotten_per_minute = 9"],
         {"failed_logins.forgotten_per_minute"},
     ),
+    "policies that say something and nothing": (
+        [
+            "default_policies.operator.a.queue_pattern = ^a",
+            "default_policies.operator.a.max_length = 5",
+            "default_policies.operator.b.queue_pattern = ^b",
+        ],
+        {"default_policies.operator.b.queue_pattern"},
+    ),
     "paging": (
         ["vm_memory_high_watermark_paging_ratio = 0.7"],
         {"vm_memory_high_watermark_paging_ratio"},
