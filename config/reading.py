@@ -150,6 +150,15 @@ class Reading:
                 )
             else:
                 self.warnings += tls.open_keys(options)
+                self._remark_ciphers(prefix, dict(tls.idle_ciphers(options)))
+
+    def _remark_ciphers(self, prefix: str, idle: dict[str, str]) -> None:
+        names = {"management.ssl": (f"{prefix}.ciphers.", "management.listener.ssl_opts.ciphers.")}
+        for key, setting in self.settings.items():
+            if setting.value in idle and key.startswith(names.get(prefix, f"{prefix}.ciphers.")):
+                why = idle[setting.value]
+                self.warn(setting, f"{key} has no effect here: {why}")
+                self.idle[key] = (setting, why)
 
     def check_ports(self, config: NodeConfig) -> None:
         """Refuse an address that two parts would listen at; the one that somebody wrote down is to blame."""

@@ -84,6 +84,48 @@ def test_ciphers(server):
         make_context(tls(server, ciphers=("NO-SUCH-SUITE",)))
 
 
+GOOD = "ECDHE-ECDSA-AES256-GCM-SHA384"
+OF_TLS_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256")
+UNCHOSEN = "all suites of TLS 1.3 are offered; none can be left out"
+
+
+@pytest.mark.parametrize(
+    ("ciphers", "versions", "idle"),
+    [
+        ((GOOD, *OF_TLS_1_3), (), {}),
+        ((GOOD, "ECDHE-ECDSA-AES256-GCM-SHA385"), (), {1: "OpenSSL does not offer it"}),
+        ((GOOD,), ("tlsv1.3",), {0: "TLS 1.2 is not offered"}),
+        ((GOOD, *OF_TLS_1_3), ("tlsv1.2",), dict.fromkeys((1, 2, 3), "TLS 1.3 is not offered")),
+        ((GOOD, OF_TLS_1_3[0]), (), {1: UNCHOSEN}),
+        (
+            (GOOD, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+            (),
+            {1: "OpenSSL has another name for it, to be written here"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["ssl_options", "management.listener.ssl_opts"])
+def test_suites_that_are_named_for_nothing_are_told(
+    server, tmp_path, prefix, ciphers, versions, idle
+):
+    lines = [
+        "listeners.ssl.default = 5671"
+        if prefix == "ssl_options"
+        else "management.listener.ssl = true",
+        f"{prefix}.certfile = {server.certificate}",
+        f"{prefix}.keyfile = {server.key}",
+        *(f"{prefix}.versions.{number} = {each}" for number, each in enumerate(versions)),
+        *(f"{prefix}.ciphers.{number} = {each}" for number, each in enumerate(ciphers)),
+    ]
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("\n".join(lines) + "\n")
+    first = len(lines) - len(ciphers) + 1
+    assert load(str(file), {}, (), None).warnings == tuple(
+        f"{file}:{first + at}: {prefix}.ciphers.{at} has no effect here: {why}"
+        for at, why in idle.items()
+    )
+
+
 def test_clients_are_asked_for_a_certificate(server, authority):
     options = {"cacertfile": str(authority.file), "verify": "verify_peer"}
     assert make_context(tls(server, **options)).verify_mode == ssl.CERT_OPTIONAL
