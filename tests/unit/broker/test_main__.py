@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -236,6 +237,25 @@ def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
     assert program.call(**{"mqtt.tcp": "1883"}) == 0
     assert "[warning]" in program.log.text
     assert "mqtt.tcp" in program.log.text
+
+
+def test_a_start_that_is_refused_leaves_the_file_of_the_process_that_runs(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "it.pid"
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(pid))
+    seen: list[Any] = []
+
+    def start_another() -> None:
+        words = [sys.executable, "-m", "burrowmq.broker", "--data-dir", str(program.data_dir)]
+        refused = subprocess.run(words, capture_output=True, text=True, check=False)
+        seen.extend((refused.returncode, "is in use by process" in refused.stderr))
+        seen.append(pid.read_text())
+        program.stop()
+
+    assert program.call(start_another) == 0
+    assert seen == [1, True, f"{os.getpid()}\n"]
+    assert not pid.exists()
 
 
 def test_the_service_manager_and_the_file_of_the_process_are_told(
