@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -27,6 +27,7 @@ from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
 from burrowmq.broker.report.log_tail import LogTail
+from burrowmq.broker.rules.pattern import compile_pattern
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.given import Loaded
 from burrowmq.config.load import load, parse_argv
@@ -40,6 +41,7 @@ FAILED_LIMIT_S = 1.5
 MANY_DEFINITIONS_BYTES = 1 << 20
 """With more definitions than that (some 5,000 queues) what serves HTTP is loaded before them: what lives as long as the
 process would else lie among what queues are made of, and keep its memory when they are deleted."""
+STDERR = 2
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -71,22 +73,32 @@ class CannotWritePid(Exception):
     """The file for the process's number cannot be written."""
 
 
-@contextlib.contextmanager
-def pid_file(path: str | None) -> Iterator[None]:
-    """Keep the process's number in a file while it runs, for who waits for it. Raises CannotWritePid."""
-    if path is None:
-        yield
-        return
-    try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(f"{os.getpid()}\n")
-    except OSError as error:
-        raise CannotWritePid(f"{path}: {error.strerror}") from error
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+class PidFile:
+    """The file for the process's number, for who waits for it: from when the data directory is its own until it ends.
+
+    A process that finds the directory in use leaves the file of the one that has it.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._is_written = False
+
+    def write(self) -> None:
+        """Write it, the first time. Raises CannotWritePid."""
+        if self._path is None or self._is_written:
+            return
+        try:
+            with open(self._path, "w", encoding="ascii") as file:
+                file.write(f"{os.getpid()}\n")
+        except OSError as error:
+            raise CannotWritePid(f"{self._path}: {error.strerror}") from error
+        self._is_written = True
+
+    def remove(self) -> None:
+        """Take it away, if it was written."""
+        if self._path is not None and self._is_written:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
 
 
 def _say_start(observer: LogObserver, node: Node) -> None:
@@ -95,7 +107,7 @@ def _say_start(observer: LogObserver, node: Node) -> None:
     observer.node_starting(VERSION, process.name, where, " ".join(process.config_files))
 
 
-async def run(loaded: Loaded) -> int:
+async def run(loaded: Loaded, pid: PidFile) -> int:
     """Start the node, serve until asked to stop, stop it."""
     config, tail = loaded.config, LogTail()
     try:
@@ -104,7 +116,7 @@ async def run(loaded: Loaded) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     try:
-        return await _serve(loaded, sinks, tail)
+        return await _serve(loaded, sinks, tail, pid)
     finally:
         sinks.close()
 
@@ -116,9 +128,10 @@ def _cannot_start(sinks: Sinks, reason: str) -> int:
     return 1
 
 
-async def _serve(loaded: Loaded, sinks: Sinks, tail: LogTail) -> int:
+async def _serve(loaded: Loaded, sinks: Sinks, tail: LogTail, pid: PidFile) -> int:
     config, observer = loaded.config, LogObserver(sinks)
     node = Node(config, observer, loaded.files, effective=loaded.effective, log_tail=tail)
+    node.on_locked = pid.write
     _say_start(observer, node)
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
@@ -133,7 +146,7 @@ async def _serve(loaded: Loaded, sinks: Sinks, tail: LogTail) -> int:
     )  # later there may be no descriptor left to load it with
     try:
         await node.start()
-    except START_ERRORS as error:
+    except (*START_ERRORS, CannotWritePid) as error:
         return _cannot_start(sinks, reason_of(error))
     try:
         bound = import_module("burrowmq.management.bound_sockets").bind(node.process)
@@ -189,24 +202,40 @@ async def _end_failed(node: Node, management: Any) -> int:
     return EX_IOERR
 
 
+def _fill_standard_streams() -> None:
+    """Have something behind 0, 1 and 2: a socket with such a number is what libuv ends a process for."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        pass
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
+    _fill_standard_streams()
     invocation = parse_argv(sys.argv[1:] if argv is None else argv, VERSION)
     try:
-        loaded = load(invocation.config_path, os.environ, invocation.overrides, invocation.data_dir)
+        loaded = load(
+            invocation.config_path,
+            os.environ,
+            invocation.overrides,
+            invocation.data_dir,
+            compile_pattern,
+        )
     except ConfigError as error:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    # As in RabbitMQ: who sends it wants files opened again (which they are by themselves), or has closed a terminal.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    pid = PidFile(loaded.pid_file)
     try:
-        with (
-            pid_file(loaded.pid_file),
-            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-        ):
-            return runner.run(run(loaded))
-    except CannotWritePid as error:
-        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
-        return 1
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(run(loaded, pid))
+    finally:
+        pid.remove()
 
 
 if __name__ == "__main__":

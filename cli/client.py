@@ -167,15 +167,24 @@ class NodeClient:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
         if isinstance(error, http.client.BadStatusLine):
             reason = "what answers there does not speak HTTP: is it the management port?"
+        way = (
+            "Is the node running? --data-dir DIR (or BURROWMQ_DATA_DIR) names its data directory,\n"
+            "--url http://user:password@host:port (or BURROWMQ_MANAGEMENT_URL) its management listener."
+        )
+        if getattr(error, "reason", "") == "WRONG_VERSION_NUMBER":  # of an ssl.SSLError
+            reason = "what answers there does not speak TLS: write http://"
+        elif hasattr(error, "verify_message"):
+            reason = f"its certificate is not trusted: {error.verify_message}"
+            way = (
+                "The environment variable SSL_CERT_FILE=FILE names a file of authorities to trust."
+            )
         return Unreachable(
             reason,
             f"Error: unable to perform an operation on node '{self.addressed}'."
             " Please see diagnostics information and suggestions below.\n\n"
             "DIAGNOSTICS\n===========\n\n"
             f"attempted to contact: {self.where}\n"
-            f" * {reason}\n\n"
-            "Is the node running? --data-dir DIR (or BURROWMQ_DATA_DIR) names its data directory,\n"
-            "--url http://user:password@host:port (or BURROWMQ_MANAGEMENT_URL) its management listener.",
+            f" * {reason}\n\n{way}",
         )
 
     def _connection(self) -> http.client.HTTPConnection:

@@ -23,6 +23,7 @@ from burrowmq.config.units import Endpoint, Reader
 LOOPBACK = ("127.0.0.1", "::1")
 EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - what the operator's bare port asks for
 DEFAULT_NODE = "rabbit"
+DEFAULT_MANAGEMENT_PORT = 15672
 
 T = TypeVar("T")
 Values = Mapping[str, Any]
@@ -46,7 +47,8 @@ COMPOSED = (
     Option("management.listener.port", units.port, None,
            "Old name of `management.tcp.port`, of `management.ssl.port` with `management.listener.ssl = true`."),
     Option("management.listener.ip", units.host, None, "Old name of `.ip` there."),
-    Option("management.listener.ssl", units.flag, None, "Whether those are a listener with TLS."),
+    Option("management.listener.ssl", units.flag, None,
+           "Whether those are a listener with TLS (on 15672, if no port is named)."),
     *_tls_options("management.listener.ssl_opts"),
     Option("management.ssl.port", units.port, None,
            "Port of the HTTP API and UI with TLS, 15671 by custom; alone, it replaces the plain one."),
@@ -105,7 +107,7 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
         top.setdefault("load_definitions", values.get(alias))
     top["loopback_users"] = _loopback_users(values)
     top["seeding"] = seeding.seeding(values)
-    for part, port in (("management", 15672), ("prometheus", 15692)):
+    for part, port in (("management", DEFAULT_MANAGEMENT_PORT), ("prometheus", 15692)):
         parts[part]["listeners"] = _http_listeners(values, part, port, environ)
         parts[part]["tls_listeners"] = _https_listeners(values, part)
         parts[part]["tls"] = _tls(values, f"{part}.ssl")
@@ -130,6 +132,7 @@ def _with_new_names(values: Values) -> Values:
     renamed = {f"{part}.{key}": old[key] for key in ("port", "ip") if key in old}
     if old.get("ssl"):
         opts = "ssl_opts."
+        renamed.setdefault(f"{part}.port", DEFAULT_MANAGEMENT_PORT)
         renamed |= {
             f"{part}.{key.removeprefix(opts)}": each
             for key, each in old.items()

@@ -55,7 +55,7 @@ def rows(
     for key, setting in settings.items():
         found[key] = Effective(key, _shown(key, setting.value), place(setting))
     for key, (setting, reason) in idle.items():
-        if key not in settings:
+        if settings.get(key, setting) is setting:
             found[key] = Effective(key, _shown(key, setting.value), place(setting), reason)
     return tuple(found[key] for key in sorted(found))
 

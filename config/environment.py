@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from burrowmq.config import units
+from burrowmq.config import effective, units
 from burrowmq.config.setting import Setting
 from burrowmq.config.units import Reader
 from burrowmq.records import dataclass
@@ -35,6 +35,7 @@ READERS: Mapping[str, Reader[object]] = {
     "RABBITMQ_NODE_PORT": units.port,
     "RABBITMQ_NODE_IP_ADDRESS": units.host,
     "RABBITMQ_USE_LONGNAME": units.flag,
+    "BURROWMQ_BIND": units.choice("*"),
 }
 # Read elsewhere in this package, or nothing to speak of: the image and the scripts of RabbitMQ set them.
 READ_ELSEWHERE = frozenset(
@@ -108,6 +109,12 @@ IDLE = {
     for name in names.split()
 }
 _EVERY = (*KEYS, *READERS, *sorted(READ_ELSEWHERE), *IDLE)
+_EVERY_OF_OURS = (
+    *(name for name in _EVERY if name.startswith("BURROWMQ_")),
+    "BURROWMQ_PURE",
+    "BURROWMQ_VERIFY",
+    "BURROWMQ_MANAGEMENT_URL",
+)
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
 _SHELL = re.compile(r"[$`]|(?<!\\)[;&|<>()]")
 _SIZE_MAX = 1 << 20
@@ -201,17 +208,22 @@ def log_settings(environment: Environment) -> Iterator[Setting]:
 def remarks(environment: Environment) -> Iterator[str]:
     """Yield what the operator should hear about variables that do nothing, or that look mistyped."""
     yield from environment.warnings
+    for part in environment.values.get("RABBITMQ_LOG", "").split(","):
+        if "=" in part:
+            where = effective.place(environment.setting("RABBITMQ_LOG", ""))
+            yield f"{where}: {part} has no effect here: all lines of the log have one level"
     for name in sorted(environment.values):
-        if not name.startswith(PREFIX) or not environment.values[name]:
+        every = _EVERY if name.startswith(PREFIX) else _EVERY_OF_OURS
+        if not name.startswith((PREFIX, "BURROWMQ_")) or not environment.values[name]:
             continue
         place = environment.places.get(name)
         where = "" if place is None else f"{place.source}:{place.line}: "
         if name in IDLE:
             yield f"{where}{name} has no effect here: {IDLE[name]}"
-        elif name not in _EVERY:
+        elif name not in every:
             import difflib  # noqa: PLC0415 - for mistakes only
 
             # Others may mean it for something else (Kubernetes names services so): only near misses are told.
-            nearest = difflib.get_close_matches(name, _EVERY, n=1, cutoff=0.88)
+            nearest = difflib.get_close_matches(name, every, n=1, cutoff=0.88)
             if nearest:
                 yield f"{where}{name} is no variable that is read; did you mean {nearest[0]}?"

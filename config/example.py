@@ -15,7 +15,7 @@ from burrowmq.config.environment import IDLE as IDLE_VARIABLES
 from burrowmq.config.idle import IDLE
 from burrowmq.config.known import NOT_HERE
 from burrowmq.config.option import Option
-from burrowmq.config.overruled import RULES
+from burrowmq.config.overruled import EMPTY_POLICY, POLICY, RULES
 from burrowmq.config.schema import plain_options
 
 EXAMPLE_PATH = "rabbitmq.conf.example"
@@ -84,6 +84,8 @@ def _tail() -> str:
         f"| {_quoted([f'{key}*' if key.endswith('.') else key for key in rule.keys])} | {rule.reason} |"
         for rule in RULES
     )
+    patterns = _quoted([f"{POLICY}$id.{each}_pattern" for each in ("vhost", "queue")])
+    beside += f"\n| {patterns} | {EMPTY_POLICY} |"
     keys = "\n".join(f"| {_quoted(sorted(names.split()))} | {reason} |" for reason, names in IDLE)
     return f"""## Values that have no effect here
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from burrowmq.config import compose
 from burrowmq.config.effective import Effective
 from burrowmq.config.errors import ConfigError
-from burrowmq.config.reading import Reading
+from burrowmq.config.reading import CheckPattern, Reading
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.setting import Setting
 from burrowmq.records import dataclass
@@ -30,9 +30,11 @@ class Loaded:
     pid_file: str | None = None
 
 
-def given(settings: Sequence[tuple[str, str]], data_dir: str) -> Loaded:
+def given(
+    settings: Sequence[tuple[str, str]], data_dir: str, check_pattern: CheckPattern | None = None
+) -> Loaded:
     """Return the configuration that these settings make. Raises: ConfigError with every problem found."""
-    return made_of(Reading(), settings, data_dir, {})
+    return made_of(Reading(check_pattern), settings, data_dir, {})
 
 
 def made_of(
@@ -54,6 +56,7 @@ def made_of(
     if not reading.problems:
         reading.try_tls(config)
         reading.check_ports(config)
+        reading.remark_mechanisms(config)
     if reading.problems:
         raise ConfigError(tuple(reading.problems))
     return Loaded(

@@ -33,7 +33,12 @@ NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     **{
         f"{prefix}.versions.$n": (OLD_VERSIONS, _NOT_OFFERED)
-        for prefix in ("ssl_options", "management.ssl", "prometheus.ssl")
+        for prefix in (
+            "ssl_options",
+            "management.ssl",
+            "management.listener.ssl_opts",
+            "prometheus.ssl",
+        )
     },
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from burrowmq.config import environment
 from burrowmq.config.given import Loaded, made_of
-from burrowmq.config.reading import Reading
+from burrowmq.config.reading import CheckPattern, Reading
 from burrowmq.config.sources import Sources
 from burrowmq.records import dataclass
 
@@ -69,17 +69,17 @@ def load(
     environ: Mapping[str, str],
     overrides: Sequence[tuple[str, str]],
     data_dir: str | None,
+    check_pattern: CheckPattern | None = None,
 ) -> Loaded:
-    """Return the configuration made of all sources.
+    """Return the configuration made of all sources; `check_pattern` raises ValueError for what is none to the node.
 
     Raises: ConfigError with every problem found; a missing file counts as one when it was named.
     """
-    reading = Reading()
+    reading = Reading(check_pattern)
     found = environment.gather(environ, path or environ.get("RABBITMQ_CONFIG_FILE"))
     sources = Sources(reading, found)
     path = path or found.values.get("RABBITMQ_CONFIG_FILE") or None
-    if path is not None:
-        sources.read_files(path)
+    sources.read_files(path)
     sources.read_beside(path)
     sources.read_environment()
     return made_of(reading, overrides, data_dir, found.values)

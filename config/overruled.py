@@ -55,6 +55,26 @@ def _has_no_tls_listener(values: Values) -> bool:
     )
 
 
+def _has_no_mechanism(name: str) -> Callable[[Values], bool]:
+    return lambda values: (
+        not any(
+            value == name for key, value in values.items() if key.startswith("auth_mechanisms.")
+        )
+    )
+
+
+def _has_none_of(prefix: str) -> Callable[[Values], bool]:
+    return lambda values: not any(key.startswith(prefix) for key in values)
+
+
+def _is_not(key: str, value: object) -> Callable[[Values], bool]:
+    return lambda values: values.get(key) != value
+
+
+def _has_no_path_of_definitions(values: Values) -> bool:
+    return not {"load_definitions", "definitions.local.path"} & values.keys()
+
+
 def _has_type_of_no_queue(values: Values) -> bool:
     return "cluster.urls" not in values and values.get("default_queue_type", "classic") != "classic"
 
@@ -96,11 +116,67 @@ RULES = (
         )
         for name in ("port", "ip")
     ),
+    Rule(
+        ("management.listener.ssl_opts.",),
+        _is_not("management.listener.ssl", True),
+        "management.listener.ssl = true is missing",
+    ),
+    Rule(
+        ("definitions.import_backend",),
+        _has_no_path_of_definitions,
+        "no file is named; definitions.local.path does",
+    ),
+    Rule(
+        ("ssl_cert_login_from", "ssl_cert_login_san_type", "ssl_cert_login_san_index"),
+        _has_no_mechanism("EXTERNAL"),
+        "nobody logs in by certificate; auth_mechanisms.1 = EXTERNAL lets them",
+    ),
+    Rule(
+        ("ssl_cert_login_san_type", "ssl_cert_login_san_index"),
+        lambda values: not str(values.get("ssl_cert_login_from")).startswith("subject_alt"),
+        "ssl_cert_login_from = subject_alternative_name is missing",
+    ),
+    *(
+        Rule(
+            (f"credential_validator.{key}",),
+            _is_not("credential_validator.validation_backend", name),
+            f"credential_validator.validation_backend = {name} is missing",
+        )
+        for key, name in (
+            ("min_length", "rabbit_credential_validator_min_password_length"),
+            ("regexp", "rabbit_credential_validator_password_regexp"),
+        )
+    ),
+    Rule(
+        ("failed_logins.forgotten_per_minute",),
+        _is("failed_logins.limit", 0),
+        "failed_logins.limit = 0",
+    ),
+    Rule(
+        ("management.cors.max_age",),
+        _has_none_of("management.cors.allow_origins."),
+        "no page is let in; management.cors.allow_origins.1 names one",
+    ),
+    Rule(
+        ("management.sample_retention_policies.detailed.",),
+        lambda _: True,
+        "nothing is kept of pairs of queues, exchanges, connections and channels",
+    ),
     Rule(("log.dir",), _is("log.file", "false"), "log.file = false"),
+    Rule(
+        ("log.dir",),
+        lambda values: str(values.get("log.file")).startswith("/"),
+        "log.file says where the file lies",
+    ),
     Rule(("log.file.",), _has_no_log_file, "no log file is written; log.file names one"),
+    Rule(
+        ("log.file.rotation.count",),
+        lambda values: not values.get("log.file.rotation.size"),
+        "no size is set at which the file is rotated; log.file.rotation.size does",
+    ),
     Rule(("log.console.",), _is("log.console", False), "log.console = false"),
     Rule(
-        ("ssl_options.",),
+        ("ssl_options.", "ssl_handshake_timeout"),
         _has_no_tls_listener,
         "no TLS listener is named; listeners.ssl.default does",
     ),
@@ -122,6 +198,7 @@ RULES = (
         _has_not("cluster.urls"),
         "no server of a cluster is named; cluster.urls does",
     ),
+    Rule(("cluster.password",), _has_not("cluster.user"), "cluster.user is not set"),
     Rule(
         ("vm_memory_high_watermark_paging_ratio",),
         lambda values: values.get("classic_queue.default_mode", "bounded") != "cached",
@@ -130,9 +207,21 @@ RULES = (
 )
 
 
+POLICY = "default_policies.operator."
+EMPTY_POLICY = "the policy sets nothing"
+
+
+def _patterns_of_empty_policies(values: Values) -> list[str]:
+    """Patterns of operator policies of which nothing else is left, as that of RabbitMQ's example for mirrors is."""
+    keys = [key for key in values if key.startswith(POLICY)]
+    patterns = [key for key in keys if key.endswith("_pattern")]
+    full = {key.rpartition(".")[0] for key in keys if key not in patterns}
+    return [key for key in patterns if key.rpartition(".")[0] not in full]
+
+
 def overruled(values: Values) -> dict[str, str]:
     """Return each key of `values` that does nothing beside the others, with the reason."""
-    found: dict[str, str] = {}
+    found = dict.fromkeys(_patterns_of_empty_policies(values), EMPTY_POLICY)
     for rule in RULES:
         if rule.holds(values):
             beginnings = tuple(key for key in rule.keys if key.endswith("."))

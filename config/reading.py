@@ -10,10 +10,10 @@ Invariants: nothing is written; a setting is taken, named in a warning or a prob
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from burrowmq.config import effective, ports, tls
+from burrowmq.config import effective, ports, tls, units
 from burrowmq.config.compose import COMPOSED
 from burrowmq.config.errors import Problem
 from burrowmq.config.known import agrees, example_names, why_idle, why_not_here
@@ -23,15 +23,21 @@ from burrowmq.config.schema import NodeConfig, plain_options
 from burrowmq.config.setting import Setting
 
 _SUGGESTIONS = 3
+LISTENER_VARIABLES = ("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_IP_ADDRESS")
+"""They make a listener where no key does."""
 _ALL_KEYS = " (docs/configuration.md and rabbitmq.conf.example list all)"
 
 Values = dict[str, Any]
+CheckPattern = Callable[[str], object]
+"""It raises ValueError for a text that is no regular expression to whoever will use it."""
 
 
 class Reading:
     """The values and the problems collected so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_pattern: CheckPattern | None = None) -> None:
+        """Take what says whether the node can use a regular expression; without it Python's own are meant."""
+        self._check_pattern = check_pattern
         self.values: Values = {}
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
@@ -66,7 +72,7 @@ class Reading:
             self.idle[setting.key] = (setting, why)
             return
         try:
-            value = option.read(setting.value)
+            value = self._value(option, setting.value)
         except ValueError as error:
             self.refuse(setting, str(error))
             return
@@ -74,6 +80,17 @@ class Reading:
             self.warn(setting, f"{setting.key}: $(...) is taken as it stands, nothing is put in")
         self.values[setting.key] = value
         self.settings[setting.key] = setting
+
+    def _value(self, option: Option, text: str) -> Any:
+        if option.read is not units.pattern or self._check_pattern is None:
+            return option.read(text)
+        try:
+            self._check_pattern(text)
+        except ValueError as error:
+            raise ValueError(
+                f"{text!r} is no regular expression that can be used: {error}"
+            ) from None
+        return text
 
     def _without_option(self, setting: Setting) -> None:
         why = why_idle(setting.key)
@@ -89,11 +106,31 @@ class Reading:
 
     def overrule(self) -> None:
         """Take out what has no effect beside other keys, each with a warning; to be called when all is read."""
+        if any(key.startswith("listeners.tcp") for key in self.values):
+            for variable in LISTENER_VARIABLES:
+                if variable in self.settings:
+                    setting, why = self.settings.pop(variable), "listeners.tcp counts"
+                    self.warn(setting, f"{variable} has no effect here: {why}")
+                    self.idle[variable] = (setting, why)
         for key, why in overruled(self.values).items():
             setting = self.settings.pop(key)
             del self.values[key]
             self.warn(setting, f"{key} has no effect here: {why}")
             self.idle[key] = (setting, why)
+
+    def remark_mechanisms(self, config: NodeConfig) -> None:
+        """Say that EXTERNAL is listed where nobody can log in so. It stays listed: no password will do instead."""
+        if not config.tls_listeners:
+            why = "no TLS listener is named; listeners.ssl.default does"
+        elif config.tls.verify == "verify_none":
+            why = "no client is asked for a certificate; ssl_options.verify = verify_peer does"
+        else:
+            return
+        for key, setting in self.settings.items():
+            if key.startswith("auth_mechanisms.") and setting.value == "EXTERNAL":
+                self.warn(setting, f"{key} has no effect here: {why}")
+                self.idle[key] = (setting, why)
+                return
 
     def try_tls(self, config: NodeConfig) -> None:
         """Make the context of every TLS listener once: files that cannot be used are errors of their keys."""
@@ -113,6 +150,15 @@ class Reading:
                 )
             else:
                 self.warnings += tls.open_keys(options)
+                self._remark_ciphers(prefix, dict(tls.idle_ciphers(options)))
+
+    def _remark_ciphers(self, prefix: str, idle: dict[str, str]) -> None:
+        names = {"management.ssl": (f"{prefix}.ciphers.", "management.listener.ssl_opts.ciphers.")}
+        for key, setting in self.settings.items():
+            if setting.value in idle and key.startswith(names.get(prefix, f"{prefix}.ciphers.")):
+                why = idle[setting.value]
+                self.warn(setting, f"{key} has no effect here: {why}")
+                self.idle[key] = (setting, why)
 
     def check_ports(self, config: NodeConfig) -> None:
         """Refuse an address that two parts would listen at; the one that somebody wrote down is to blame."""
@@ -129,6 +175,10 @@ class Reading:
 
     def _to_blame(self, key: str, listener: str) -> Setting:
         """The setting of a key; when it is missing, that of the listener that needs it, as a place to look at."""
+        # Where nobody names management.ssl.port, its listener is that of the old names.
+        if key.startswith("management.ssl.") and listener not in self.settings:
+            key = key.replace("management.ssl.", "management.listener.ssl_opts.", 1)
+            listener = "management.listener.port"
         for name, setting in self.settings.items():
             if name == key or name.startswith(f"{key}."):
                 return setting

@@ -29,16 +29,17 @@ class Sources:
         self._environment = environment
         self._open: list[str] = []
 
-    def read_files(self, path: str) -> None:
-        """Read the named file (`.conf` may be left out), its conf.d, and what lies beside it."""
-        if not os.path.isfile(path):
+    def read_files(self, path: str | None) -> None:
+        """Read the named file (`.conf` may be left out), and its conf.d or those that a variable names instead."""
+        if path is not None and not os.path.isfile(path):
             path = next(filter(os.path.isfile, (f"{path}.conf", f"{path}.config")), path)
-        folder = os.path.dirname(path)
-        more = self._environment.values.get("RABBITMQ_CONFIG_FILES") or os.path.join(
-            folder, "conf.d"
-        )
+        named = self._environment.values.get("RABBITMQ_CONFIG_FILES")
+        more = named or ("" if path is None else os.path.join(os.path.dirname(path), "conf.d"))
         names = os.path.join(more, "*.conf") if os.path.isdir(more) else more
-        for name in (path, *sorted(glob.glob(names))):
+        found = sorted(glob.glob(names))
+        if named and not found and not glob.has_magic(names):
+            self._reading.warnings.append(f"RABBITMQ_CONFIG_FILES: there is no file {named}")
+        for name in (*([] if path is None else [path]), *found):
             self._read_file(name)
 
     def read_beside(self, path: str | None) -> None:

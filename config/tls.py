@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from burrowmq.config import units
@@ -22,6 +22,9 @@ from burrowmq.records import dataclass
 
 OLD_VERSIONS = ("tlsv1.1", "tlsv1", "sslv3")
 """Names that RabbitMQ still takes; OpenSSL 3 does not offer them either."""
+
+OF_TLS_1_3 = {"TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"}
+"""The suites of TLS 1.3 that OpenSSL offers."""
 
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----")
 
@@ -105,6 +108,29 @@ def _set_versions(context: ssl.SSLContext, tls: TlsConfig) -> None:
             raise BadTls("ciphers", "none of these is a cipher suite that can be used") from None
 
 
+def idle_ciphers(tls: TlsConfig) -> Iterator[tuple[str, str]]:
+    """Yield each suite that is named for nothing, with the reason."""
+    newest = [name for name in tls.ciphers if name.startswith("TLS_") and "_WITH_" not in name]
+    for name in tls.ciphers:
+        is_newest = name in newest
+        if "_WITH_" in name:
+            yield name, "OpenSSL has another name for it, to be written here"
+        elif ("tlsv1.3" if is_newest else "tlsv1.2") not in tls.versions:
+            yield name, f"TLS {'1.3' if is_newest else '1.2'} is not offered"
+        elif is_newest and not set(newest) >= OF_TLS_1_3:
+            yield name, "all suites of TLS 1.3 are offered; none can be left out"
+        elif not is_newest and not _is_offered(name):
+            yield name, "OpenSSL does not offer it"
+
+
+def _is_offered(name: str) -> bool:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ciphers(name)
+    except ssl.SSLError:
+        return False
+    return True
+
+
 def _pem_kinds(key: str, path: str) -> list[str]:
     try:
         with open(path, encoding="ascii", errors="replace") as file:
@@ -150,6 +176,9 @@ def _load_authorities(context: ssl.SSLContext, tls: TlsConfig) -> None:
         except (ssl.SSLError, OSError):
             raise BadTls("cacertfile", f"{tls.cacertfile} holds no PEM certificate") from None
     if tls.verify == "verify_none":
+        if tls.fail_if_no_peer_cert:
+            text = "without verify = verify_peer no client is asked for a certificate, and all would get in"
+            raise BadTls("fail_if_no_peer_cert", text)
         return
     if tls.cacertfile is None:
         raise BadTls("cacertfile", "verify_peer needs the certificates of authorities to check by")

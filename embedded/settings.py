@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from burrowmq.broker.rules.pattern import compile_pattern
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.given import Loaded, given
 from burrowmq.config.units import Endpoint
@@ -89,7 +90,7 @@ def settings(
     where = os.fspath(data_dir)
     own = OWN | {"default_user": user, "default_pass": password}
     try:
-        checked = given([*(own | texts).items()], where)
+        checked = given([*(own | texts).items()], where, compile_pattern)
     except ConfigError as error:
         raise BrokerError("; ".join(str(each) for each in error.problems)) from error
     return Settings(where, port, user, password, checked, {}, has_api)

@@ -346,9 +346,9 @@ def _take_queue(node: DefinedNode, entry: Entry, *, is_mirrored_quorum: bool = F
     vhost, name, arguments = _vhost(node, entry), _name(entry, "name"), dict(_arguments(entry))
     if name in vhost.queues:
         return
-    kind = entry.get("type", "classic")
-    if kind != "classic":
-        arguments.setdefault("x-queue-type", str(kind))
+    kind = entry.get("type")
+    if kind not in (None, "classic"):
+        arguments.setdefault("x-queue-type", kind if isinstance(kind, str) else json.dumps(kind))
     declaration = QueueDeclaration(
         name=name,
         durable=_flag(entry, "durable", True),

@@ -98,6 +98,8 @@ class Node:
         self.running: RunningNode | None = None
         self.on_failed: Callable[[], None] = _nothing
         """Called when the store fails: set by whoever has begun to end the process."""
+        self.on_locked: Callable[[], None] = _nothing
+        """Called when the data directory is this process's own, before anything is recovered."""
         self._directory = DataDirectory(config.data_dir)
         self._change = asyncio.Lock()
         self._stop_requested = asyncio.Event()
@@ -175,6 +177,7 @@ class Node:
     async def _start_anew(self) -> RunningNode:
         self._directory.lock()
         try:
+            self.on_locked()
             self._check_provision()
             running = RunningNode(self.process, asyncio.get_running_loop())
             with self.process.machine.collector.resting():

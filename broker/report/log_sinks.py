@@ -188,7 +188,8 @@ class Lossy:
 
 
 def console(level: str, form: str, stream: str = "stderr") -> Sink:
-    """The sink that writes to standard error, or to standard output."""
-    return Sink(
-        stream=Lossy(sys.stdout if stream == "stdout" else sys.stderr), level=level, form=form
-    )
+    """The sink that writes to standard error, or to standard output; characters that it does not know, by number."""
+    text = sys.stdout if stream == "stdout" else sys.stderr
+    if hasattr(text, "reconfigure"):
+        text.reconfigure(errors="backslashreplace")
+    return Sink(stream=Lossy(text), level=level, form=form)

@@ -184,9 +184,12 @@ def _expiring(invocation: Invocation, refused: Refused) -> int:
         invocation.say(terms.compact({"expired": rows, "result": "error"}))
         return UNAVAILABLE
     lines = [
-        f"{row['protocol']} listener on {row['interface']}:{row['port']}: {row['certfile']} ends on"
-        f" {', '.join(row['certfile_expires_on'])}"
-        + (f", {row['cacertfile']} on {', '.join(row['cacertfile_expires_on'])}" if "cacertfile" in row else "")
+        f"{row['protocol']} listener on {row['interface']}:{row['port']}: "
+        + ", ".join(
+            f"{row[key]} " + (f"ends on {', '.join(ends)}" if ends else "holds no certificate that can be read")
+            for key in ("certfile", "cacertfile")
+            if (ends := row.get(f"{key}_expires_on")) is not None
+        )
         for row in rows
     ]  # fmt: skip
     raise CliError(UNAVAILABLE, "Error:\n" + "\n".join(lines or [refused.reason]))

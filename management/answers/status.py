@@ -116,13 +116,14 @@ def _ends(name: str, path: str | None) -> Document:
 
 
 def expiring(node: RunningNode, before: datetime) -> list[Document]:
-    """Those of `certificates` that end before a moment."""
+    """Those of `certificates` that end before a moment, and those of which a file has none any more."""
     text = before.strftime("%Y-%m-%d %H:%M:%S")
     ends = ("certfile_expires_on", "cacertfile_expires_on")
     return [
         row
         for row in certificates(node)
         if any(end < text for key in ends for end in row.get(key, ()))
+        or any(row.get(key) == [] for key in ends)
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -83,7 +84,7 @@ async def declare(call: Call) -> web.Response:
         call.node,
         vhost,
         name,
-        str(body.get("type", "direct")),
+        _type(body),
         (
             flag_of(body, "durable", False),
             flag_of(body, "auto_delete", False),
@@ -94,6 +95,13 @@ async def declare(call: Call) -> web.Response:
     is_new = await commands.topology.agree_on_exchange(*asked)
     is_new |= commands.topology.declare_exchange(*asked)
     return created() if is_new else no_content()
+
+
+def _type(body: dict[str, Any]) -> str:
+    kind = body.get("type", "direct")
+    if not isinstance(kind, str):
+        raise bad_request(f"invalid exchange type '{json.dumps(kind)}'")
+    return kind
 
 
 async def delete(call: Call) -> web.Response:

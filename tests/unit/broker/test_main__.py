@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -120,9 +121,10 @@ class Program:
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     """One that leaves this process as it was."""
-    interval = sys.getswitchinterval()
+    interval, at_hangup = sys.getswitchinterval(), signal.getsignal(signal.SIGHUP)
     yield Program(tmp_path / "data")
     sys.setswitchinterval(interval)
+    signal.signal(signal.SIGHUP, at_hangup)
 
 
 # -- a run ------------------------------------------------------------------------------------------------------------
@@ -132,6 +134,20 @@ def program(tmp_path: Path) -> Iterator[Program]:
 def test_a_signal_ends_it_cleanly(program: Program, number: signal.Signals) -> None:
     assert program.call(lambda: os.kill(os.getpid(), number)) == 0
     assert program.log.text.index("Starting BurrowMQ") < program.log.text.index(READY_TEXT)
+
+
+def test_a_hangup_does_not_end_it(program: Program) -> None:
+    heard: list[int] = []
+
+    def hang_up() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        with client(program.config) as channel:
+            channel.queue_declare("q")
+        program.stop()
+
+    signal.signal(signal.SIGHUP, lambda number, _: heard.append(number))
+    assert program.call(hang_up) == 0
+    assert not heard
 
 
 def test_it_serves_applications_and_operators_until_burrowctl_stops_it(program: Program) -> None:
@@ -223,6 +239,25 @@ def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
     assert "mqtt.tcp" in program.log.text
 
 
+def test_a_start_that_is_refused_leaves_the_file_of_the_process_that_runs(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "it.pid"
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(pid))
+    seen: list[Any] = []
+
+    def start_another() -> None:
+        words = [sys.executable, "-m", "burrowmq.broker", "--data-dir", str(program.data_dir)]
+        refused = subprocess.run(words, capture_output=True, text=True, check=False)
+        seen.extend((refused.returncode, "is in use by process" in refused.stderr))
+        seen.append(pid.read_text())
+        program.stop()
+
+    assert program.call(start_another) == 0
+    assert seen == [1, True, f"{os.getpid()}\n"]
+    assert not pid.exists()
+
+
 def test_the_service_manager_and_the_file_of_the_process_are_told(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +329,41 @@ def test_every_problem_of_the_configuration_is_told_and_ends_it(program: Program
     assert "heartbeat" in told[0] + told[1]
     assert "no_such_key" in told[0] + told[1]
     assert not program.data_dir.exists()
+
+
+def test_a_pattern_that_the_node_cannot_use_is_told_with_its_key(program: Program) -> None:
+    """Python knows possessive repeats, the broker's own expressions do not: it was a traceback."""
+    keys = (
+        "default_permissions.read",
+        "default_users.u.vhost_pattern",
+        "credential_validator.regexp",
+    )
+    words = [f"--set={key}=a++" for key in keys]
+    assert program.main("--data-dir", str(program.data_dir), *words) == 78
+    assert program.log.text.splitlines() == [
+        f"burrowmq-server: --set: {key}: 'a++' is no regular expression that can be used:"
+        " possessive repeats are not supported"
+        for key in keys
+    ]
+
+
+def test_a_pattern_that_only_rabbitmq_and_the_node_know_is_taken(program: Program) -> None:
+    assert program.call(**{"default_permissions.read": r"\A(?<all>.*)\z"}) == 0
+
+
+def test_an_operator_policy_that_says_nothing_is_named_and_made_for_nobody(
+    program: Program,
+) -> None:
+    """What is left of RabbitMQ's example, which mirrors; it was a traceback."""
+    policy = "default_policies.operator.p"
+    settings = {
+        f"{policy}.vhost_pattern": ".*",
+        f"{policy}.queue_pattern": "^q",
+        f"{policy}.classic_queues.ha_mode": "all",
+    }
+    assert program.call(**settings) == 0
+    for key in ("vhost_pattern", "queue_pattern"):
+        assert f"{policy}.{key} has no effect here: the policy sets nothing" in program.log.text
 
 
 def test_a_file_that_is_named_and_missing_ends_it(program: Program, tmp_path: Path) -> None:

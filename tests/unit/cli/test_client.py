@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+from tests.support.certificates import Authority
 from tests.support.served import Served, ctl, serving
 
 
@@ -51,6 +56,36 @@ def test_another_protocol_is_said_to_be_that() -> None:
         thread.join()
     assert output.code == 69
     assert "does not speak HTTP: is it the management port?" in output.err
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_the_way_to_trust_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaf = Authority(tmp_path).issue_server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(leaf.certificate, leaf.key)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def refuse() -> None:
+            client, _ = server.accept()
+            with client, suppress(OSError):
+                context.wrap_socket(client, server_side=True)
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        output = ctl("--url", f"https://127.0.0.1:{server.getsockname()[1]}", "list_users")
+        thread.join()
+    assert output.code == 69
+    assert " * its certificate is not trusted: " in output.err
+    assert "SSL_CERT_FILE=FILE names a file of authorities to trust" in output.err
+    assert "Is the node running?" not in output.err
+
+
+def test_https_where_there_is_no_tls_is_said_to_be_that(served: Served) -> None:
+    output = ctl("--url", f"https://guest:guest@127.0.0.1:{served.port}", "list_users")
+    assert output.code == 69
+    assert " * what answers there does not speak TLS: write http://" in output.err
 
 
 def test_a_socket_path_too_long_for_an_address(tmp_path: Path) -> None:

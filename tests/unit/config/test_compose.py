@@ -69,6 +69,16 @@ def test_old_names_of_the_management_listener_are_taken_where_no_new_ones_are() 
     assert config.listeners == ()
     assert config.tls_listeners == (Endpoint("127.0.0.1", 15673),)
     assert config.tls.certfile == "c.pem"
+    # As in RabbitMQ: without a port it is that of the plain one, and there is no plain one.
+    config = node_config(secure, {}).management
+    assert config.listeners == ()
+    assert config.tls_listeners == (Endpoint("0.0.0.0", 15672), Endpoint("::", 15672))
+    both = node_config(secure | {"management.tcp.port": 15673}, {}).management
+    assert [each.port for each in (*both.listeners, *both.tls_listeners)] == [15673] * 2 + [
+        15672
+    ] * 2
+    newer = node_config(secure | {"management.ssl.port": 15671}, {}).management
+    assert {each.port for each in newer.tls_listeners} == {15671}
 
 
 def test_the_plain_listener_of_the_metrics_may_be_off_or_named_whole() -> None:

@@ -83,6 +83,22 @@ def test_variables_without_effect_and_near_misses_are_named() -> None:
     assert not any("hush" in warning for warning in loaded.warnings)
 
 
+def test_a_mistyped_variable_of_ours_is_named() -> None:
+    """Messages lay in ./data then, beside the volume, and nothing said so."""
+    loaded = load(None, {"BURROWMQ_DATADIR": "/var/lib/x", "BURROWMQ_TEST_URL": "x"}, (), None)
+    assert loaded.warnings == (
+        "BURROWMQ_DATADIR is no variable that is read; did you mean BURROWMQ_DATA_DIR?",
+    )
+
+
+def test_levels_of_parts_of_the_log_are_named() -> None:
+    loaded = load(None, {"RABBITMQ_LOG": "warning,+color,connection=debug"}, (), None)
+    assert loaded.config.log.level == "warning"
+    assert loaded.warnings == (
+        "RABBITMQ_LOG: connection=debug has no effect here: all lines of the log have one level",
+    )
+
+
 def test_long_names_and_the_file_of_the_process() -> None:
     loaded = from_environment(RABBITMQ_USE_LONGNAME="true", RABBITMQ_PID_FILE="/run/it.pid")
     assert loaded.pid_file == "/run/it.pid"

@@ -88,6 +88,7 @@ def test_unknown(key: str) -> None:
 def test_some_values_have_no_effect() -> None:
     assert why_not_here("heartbeat", "1") is None
     assert why_not_here("ssl_options.versions.$n", "tlsv1.1") is not None
+    assert why_not_here("management.listener.ssl_opts.versions.$n", "tlsv1.1") is not None
     assert why_not_here("ssl_options.versions.$n", "tlsv1.3") is None
     assert why_not_here("tcp_listen_options.linger.timeout", "10") is not None
     assert why_not_here("tcp_listen_options.linger.timeout", "0") is None

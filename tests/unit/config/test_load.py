@@ -132,6 +132,52 @@ def test_launcher_variables_that_cannot_be_used() -> None:
     assert config.listeners == load(None, {}, (), None).config.listeners
 
 
+def test_more_files_without_a_first_one(tmp_path: Path) -> None:
+    """They were passed over without a word."""
+    (tmp_path / "a.conf").write_text("heartbeat = 7\n")
+    for value in (str(tmp_path), f"{tmp_path}/*.conf", f"{tmp_path}/a.conf"):
+        loaded = load(None, {"RABBITMQ_CONFIG_FILES": value}, (), None)
+        assert (loaded.config.heartbeat_s, loaded.warnings) == (7, ())
+
+
+def test_more_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("heartbeat = 7\n")
+    for path in (None, str(file)):
+        loaded = load(path, {"RABBITMQ_CONFIG_FILES": f"{tmp_path}/nosuch"}, (), None)
+        assert loaded.warnings == (f"RABBITMQ_CONFIG_FILES: there is no file {tmp_path}/nosuch",)
+
+
+def test_who_will_use_patterns_says_which_can_be_used() -> None:
+    def only_a(text: str) -> None:
+        if text != "a)":
+            raise ValueError("it is not a)")
+
+    keys = ("default_permissions.read", "credential_validator.regexp")
+    taken = load(None, {}, [(key, "a)") for key in keys], None, only_a)
+    assert taken.config.first_user.read == "a)"
+    with pytest.raises(ConfigError) as refused:
+        load(None, {}, [(key, "b") for key in keys], None, only_a)
+    assert [str(each) for each in refused.value.problems] == [
+        f"--set: {key}: 'b' is no regular expression that can be used: it is not a)" for key in keys
+    ]
+
+
+def test_a_launchers_listener_beside_keys_is_named() -> None:
+    environ = {"RABBITMQ_NODE_PORT": "5700", "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1"}
+    loaded = load(None, environ, (("listeners.tcp.default", "5673"),), None)
+    assert loaded.config.listeners[0] == Endpoint("0.0.0.0", 5673)
+    assert loaded.warnings == tuple(
+        f"{name}: {name} has no effect here: listeners.tcp counts" for name in environ
+    )
+
+
+def test_a_bind_of_anything_but_everything_is_refused() -> None:
+    """It was passed over: who wrote an address of this machine had a node that only this machine reached."""
+    with pytest.raises(ConfigError, match=r"^BURROWMQ_BIND: '0\.0\.0\.0' is not a valid"):
+        load(None, {"BURROWMQ_BIND": "0.0.0.0"}, (), None)
+
+
 def test_a_key_that_is_set_twice_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     file.write_text("heartbeat = 3\n\nheartbeat = 4\n")

@@ -9,6 +9,7 @@ import pytest
 from burrowmq.config.cluster import ALONE
 from burrowmq.config.load import Loaded, load
 from burrowmq.config.units import Endpoint
+from tests.support.certificates import Authority, Leaf
 
 
 def loaded(folder: Path, *lines: str) -> Loaded:
@@ -28,7 +29,13 @@ def idle(found: Loaded) -> dict[str, str]:
     return rows
 
 
-CASES = {
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Leaf:
+    """A certificate and its key."""
+    return Authority(tmp_path_factory.mktemp("ca")).issue_server()
+
+
+CASES: dict[str, tuple[list[str], set[str]]] = {
     "listeners.tcp": (
         ["listeners.tcp = none", "listeners.tcp.default = 5672", "listeners.tcp.other = 5673"],
         {"listeners.tcp.default", "listeners.tcp.other"},
@@ -121,6 +128,95 @@ CASES = {
         ["cluster.urls = nats://a", "cluster.mirrored = quorum", "cluster.replicas = 5"],
         set(),
     ),
+    "the old listener's certificate without TLS": (
+        ["management.listener.port = 1", "management.listener.ssl_opts.depth = 2"],
+        {"management.listener.ssl_opts.depth"},
+    ),
+    "names from certificates that nobody logs in with": (
+        ["ssl_cert_login_from = common_name", "ssl_cert_login_san_index = 1"],
+        {"ssl_cert_login_from", "ssl_cert_login_san_index"},
+    ),
+    "a kind of name that is not taken": (
+        [
+            "listeners.ssl.default = 5671",
+            "ssl_options.certfile = CERTIFICATE",
+            "ssl_options.keyfile = KEY",
+            "ssl_options.cacertfile = CERTIFICATE",
+            "ssl_options.verify = verify_peer",
+            "auth_mechanisms.1 = EXTERNAL",
+            "ssl_cert_login_from = common_name",
+            "ssl_cert_login_san_type = email",
+            "ssl_cert_login_san_index = 1",
+        ],
+        {"ssl_cert_login_san_type", "ssl_cert_login_san_index"},
+    ),
+    "limits of passwords that nobody checks": (
+        ["credential_validator.min_length = 12", "credential_validator.regexp = ^a"],
+        {"credential_validator.min_length", "credential_validator.regexp"},
+    ),
+    "a limit of passwords": (
+        [
+            "credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
+            "credential_validator.min_length = 12",
+        ],
+        set(),
+    ),
+    "a form of passwords": (
+        [
+            "credential_validator.validation_backend = rabbit_credential_validator_password_regexp",
+            "credential_validator.regexp = ^a",
+        ],
+        set(),
+    ),
+    "files that are never rotated": (
+        ["log.file = a.log", "log.file.rotation.count = 3"],
+        {"log.file.rotation.count"},
+    ),
+    "files that are": (
+        ["log.file = a.log", "log.file.rotation.size = 1000", "log.file.rotation.count = 3"],
+        set(),
+    ),
+    "a directory for a file that lies elsewhere": (
+        ["log.file = /tmp/a.log", "log.dir = /var/log"],
+        {"log.dir"},
+    ),
+    "time for handshakes of nobody": (["ssl_handshake_timeout = 100"], {"ssl_handshake_timeout"}),
+    "samples of pairs": (
+        [
+            "management.sample_retention_policies.detailed.minute = 5",
+            "management.sample_retention_policies.basic.minute = 5",
+        ],
+        {"management.sample_retention_policies.detailed.minute"},
+    ),
+    "leave for pages of no origin": (["management.cors.max_age = 9"], {"management.cors.max_age"}),
+    "leave for pages": (
+        ["management.cors.max_age = 9", "management.cors.allow_origins.1 = *"],
+        set(),
+    ),
+    "definitions from nowhere": (
+        ["definitions.import_backend = local_filesystem"],
+        {"definitions.import_backend"},
+    ),
+    "definitions from somewhere": (
+        ["definitions.import_backend = local_filesystem", "definitions.local.path = ."],
+        set(),
+    ),
+    "a password of nobody": (
+        ["cluster.urls = nats://a", "cluster.password = p"],
+        {"cluster.password"},
+    ),
+    "what is forgotten of guesses that nobody counts": (
+        ["failed_logins.limit = 0", "failed_logins.forgotten_per_minute = 9"],
+        {"failed_logins.forgotten_per_minute"},
+    ),
+    "policies that say something and nothing": (
+        [
+            "default_policies.operator.a.queue_pattern = ^a",
+            "default_policies.operator.a.max_length = 5",
+            "default_policies.operator.b.queue_pattern = ^b",
+        ],
+        {"default_policies.operator.b.queue_pattern"},
+    ),
     "paging": (
         ["vm_memory_high_watermark_paging_ratio = 0.7"],
         {"vm_memory_high_watermark_paging_ratio"},
@@ -133,9 +229,51 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_key_that_does_nothing_beside_others_is_named(name: str, tmp_path: Path) -> None:
+def test_a_key_that_does_nothing_beside_others_is_named(
+    name: str, tmp_path: Path, server: Leaf
+) -> None:
     lines, keys = CASES[name]
-    assert idle(loaded(tmp_path, *lines)).keys() == keys
+    files = {"CERTIFICATE": str(server.certificate), "KEY": str(server.key)}
+    assert idle(loaded(tmp_path, *with_files(lines, files))).keys() == keys
+
+
+def with_files(lines: list[str], files: dict[str, str]) -> list[str]:
+    """Return the lines with names of files for the words that stand for them."""
+    pairs = (line.split(" = ", 1) for line in lines)
+    return [f"{key} = {files.get(value, value)}" for key, value in pairs]
+
+
+EXTERNAL = "auth_mechanisms.2 has no effect here: "
+
+
+@pytest.mark.parametrize(
+    ("lines", "remark"),
+    [
+        ([], "no TLS listener is named; listeners.ssl.default does"),
+        (
+            ["listeners.ssl.default = 5671"],
+            "no client is asked for a certificate; ssl_options.verify = verify_peer does",
+        ),
+        (["listeners.ssl.default = 5671", "ssl_options.verify = verify_peer"], None),
+    ],
+)
+def test_logins_by_certificate_that_nobody_can_make_are_named_and_stay_listed(
+    lines: list[str], remark: str | None, tmp_path: Path, server: Leaf
+) -> None:
+    """Taken out, EXTERNAL alone would leave RabbitMQ's defaults: passwords where nobody listed them."""
+    files = [
+        f"ssl_options.certfile = {server.certificate}",
+        f"ssl_options.keyfile = {server.key}",
+        f"ssl_options.cacertfile = {server.certificate}",
+    ]
+    mechanisms = ["auth_mechanisms.2 = EXTERNAL", "auth_mechanisms.3 = EXTERNAL"]
+    found = loaded(tmp_path, *mechanisms, *lines, *(files if lines else []))
+    named = [text for text in found.warnings if "auth_mechanisms" in text]
+    where = f"{tmp_path / 'rabbitmq.conf'}:1: {EXTERNAL}"
+    assert named == ([] if remark is None else [where + remark])
+    assert found.config.login.mechanisms == ("EXTERNAL",)
+    (row,) = [row for row in found.effective if row.key == "auth_mechanisms.2"]
+    assert row.remark == (remark or "")
 
 
 def test_what_is_overruled_has_no_effect(tmp_path: Path) -> None:

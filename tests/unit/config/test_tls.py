@@ -41,6 +41,32 @@ def test_nothing_older_than_tls_1_2_and_no_renegotiation(server):
     )
 
 
+@pytest.mark.parametrize(
+    "prefix", ["ssl_options", "management.ssl", "management.listener.ssl_opts"]
+)
+def test_a_certificate_is_demanded_only_where_it_is_asked_for(server, tmp_path, prefix):
+    listeners = {
+        "ssl_options": ["listeners.ssl.default = 5671"],
+        "management.ssl": ["management.ssl.port = 15671"],
+        "management.listener.ssl_opts": ["management.listener.ssl = true", "management.listener.port = 15671"],
+    }  # fmt: skip
+    lines = [
+        *listeners[prefix],
+        f"{prefix}.certfile = {server.certificate}",
+        f"{prefix}.keyfile = {server.key}",
+        f"{prefix}.fail_if_no_peer_cert = true",
+    ]
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ConfigError) as refused:
+        load(str(file), {}, (), None)
+    (problem,) = refused.value.problems
+    assert (problem.line, problem.key) == (len(lines), f"{prefix}.fail_if_no_peer_cert")
+    assert problem.reason == (
+        "without verify = verify_peer no client is asked for a certificate, and all would get in"
+    )
+
+
 def test_versions(server):
     only = make_context(tls(server, versions=("tlsv1.2", "tlsv1.1")))
     assert (only.minimum_version, only.maximum_version) == (ssl.TLSVersion.TLSv1_2,) * 2
@@ -56,6 +82,48 @@ def test_ciphers(server):
     assert newest.minimum_version == ssl.TLSVersion.TLSv1_3
     with pytest.raises(BadTls, match=r"^ciphers: "):
         make_context(tls(server, ciphers=("NO-SUCH-SUITE",)))
+
+
+GOOD = "ECDHE-ECDSA-AES256-GCM-SHA384"
+OF_TLS_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256")
+UNCHOSEN = "all suites of TLS 1.3 are offered; none can be left out"
+
+
+@pytest.mark.parametrize(
+    ("ciphers", "versions", "idle"),
+    [
+        ((GOOD, *OF_TLS_1_3), (), {}),
+        ((GOOD, "ECDHE-ECDSA-AES256-GCM-SHA385"), (), {1: "OpenSSL does not offer it"}),
+        ((GOOD,), ("tlsv1.3",), {0: "TLS 1.2 is not offered"}),
+        ((GOOD, *OF_TLS_1_3), ("tlsv1.2",), dict.fromkeys((1, 2, 3), "TLS 1.3 is not offered")),
+        ((GOOD, OF_TLS_1_3[0]), (), {1: UNCHOSEN}),
+        (
+            (GOOD, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+            (),
+            {1: "OpenSSL has another name for it, to be written here"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["ssl_options", "management.listener.ssl_opts"])
+def test_suites_that_are_named_for_nothing_are_told(
+    server, tmp_path, prefix, ciphers, versions, idle
+):
+    lines = [
+        "listeners.ssl.default = 5671"
+        if prefix == "ssl_options"
+        else "management.listener.ssl = true",
+        f"{prefix}.certfile = {server.certificate}",
+        f"{prefix}.keyfile = {server.key}",
+        *(f"{prefix}.versions.{number} = {each}" for number, each in enumerate(versions)),
+        *(f"{prefix}.ciphers.{number} = {each}" for number, each in enumerate(ciphers)),
+    ]
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("\n".join(lines) + "\n")
+    first = len(lines) - len(ciphers) + 1
+    assert load(str(file), {}, (), None).warnings == tuple(
+        f"{file}:{first + at}: {prefix}.ciphers.{at} has no effect here: {why}"
+        for at, why in idle.items()
+    )
 
 
 def test_clients_are_asked_for_a_certificate(server, authority):
@@ -171,6 +239,8 @@ def test_what_a_configuration_makes(tmp_path, server, authority):
     assert config.management.tls.keyfile == str(server.key)
     assert config.prometheus.listeners
     assert config.login.mechanisms == ("EXTERNAL", "PLAIN")
-    assert ["tlsv1.1 has no effect" in warning for warning in loaded.warnings] == [True]
+    old, unasked = loaded.warnings
+    assert "tlsv1.1 has no effect" in old
+    assert "auth_mechanisms.1 has no effect" in unasked
     off = load(None, {}, [("listeners.ssl", "none"), ("listeners.ssl.1", "5671")], None)
     assert off.config.tls_listeners == ()

@@ -175,6 +175,11 @@ def test_into_one_vhost() -> None:
             "PRECONDITION_FAILED - invalid arg 'x-queue-type' for queue 'z' in vhost '/':"
             " \"unsupported queue type 'quorum'\"",
         ),
+        (
+            {"queues": [{"name": "z", "vhost": "/", "type": True}]},
+            "PRECONDITION_FAILED - invalid arg 'x-queue-type' for queue 'z' in vhost '/':"
+            " \"unsupported queue type 'true'\"",
+        ),
         ({"exchanges": [{"name": "z", "vhost": "/", "type": "x"}]}, "unknown exchange type 'x'"),
         ({"queues": 5}, "queues must be a list"),
         (
@@ -218,6 +223,13 @@ def test_refusals(document: dict[str, Any], reason: object) -> None:
     with pytest.raises(ImportRefused) as caught:
         import_document(node, document)
     assert caught.value.reason == reason
+
+
+def test_a_queue_whose_type_is_null_is_a_classic_one() -> None:
+    node = empty()
+    queues = [{"name": "q", "vhost": "v", "type": None}]
+    import_document(node, {"vhosts": [{"name": "v"}], "queues": queues})
+    assert "q" in node.vhosts["v"].queues
 
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 
 import pytest
 
@@ -49,6 +50,17 @@ def test_the_usual_sink_is_standard_error(capsys):
     assert json.loads(capsys.readouterr().err)["event"] == "said"
     Sinks([log_sinks.console("info", "json", "stdout")]).info("said")
     assert json.loads(capsys.readouterr().out)["event"] == "said"
+
+
+@pytest.mark.parametrize(
+    ("stream", "errors"), [("stdout", "strict"), ("stderr", "backslashreplace")]
+)
+def test_a_terminal_that_knows_few_characters_shows_others_by_number(monkeypatch, stream, errors):
+    """Clients choose names; whose name the locale did not have was dropped at its login."""
+    octets = io.BytesIO()
+    monkeypatch.setattr(sys, stream, io.TextIOWrapper(octets, encoding="latin-1", errors=errors))
+    Sinks([log_sinks.console("info", "plaintext", stream)]).info("login", user="ü€")
+    assert octets.getvalue().endswith(b"login user=\xfc\\u20ac\n")
 
 
 def test_a_line_that_standard_error_does_not_take_is_dropped():

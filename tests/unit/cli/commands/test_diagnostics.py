@@ -81,6 +81,16 @@ def test_certificates_that_end(secure: Served) -> None:
     assert secure.ctl("check_certificate_expiration", "--within", "²").code == 64
 
 
+def test_a_certificate_that_cannot_be_read_any_more_is_told(secure: Served) -> None:
+    """The next start would end over it, and the check passed."""
+    file = Path(str(secure.node.config.tls.certfile))
+    for spoil in (lambda: file.write_text("junk"), file.unlink):
+        spoil()
+        output = secure.ctl("check_certificate_expiration", "--within", "0", "--unit", "days")
+        assert output.code == 69
+        assert f": {file} holds no certificate that can be read" in output.err
+
+
 def test_no_certificates_no_end(served: Served) -> None:
     output = served.ctl("check_certificate_expiration", "--within", "1", "--unit", "years")
     assert output.out.endswith("No certificates are expiring within 1 year.\n")

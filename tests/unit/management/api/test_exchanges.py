@@ -31,6 +31,12 @@ def test_declare_and_delete(served: Served) -> None:
     assert served.api("DELETE", "/api/exchanges/%2F/amq.topic").status == 401
 
 
+def test_a_type_that_is_no_text_is_named_as_it_was_written(served: Served) -> None:
+    for kind, text in ((None, "null"), (True, "true"), (5, "5"), ([], "[]")):
+        refused = served.api("PUT", "/api/exchanges/%2F/other", {"type": kind})
+        assert (refused.status, refused.body["reason"]) == (400, f"invalid exchange type '{text}'")
+
+
 def test_bindings_of_an_exchange(served: Served) -> None:
     (row,) = served.get("/api/exchanges/%2F/amq.topic/bindings/source")
     assert row["destination"] == "orders"
