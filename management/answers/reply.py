@@ -240,8 +240,8 @@ async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
     response = web.StreamResponse()
     response.content_type = "application/json"
     compress(call.request, response)
-    await response.prepare(call.request)
     try:
+        await response.prepare(call.request)
         async for piece in pieces(chain(begin, rest), TEXTS_PER_TURN):
             await response.write(b"".join(piece))
         await response.write_eof()
