@@ -347,6 +347,16 @@ def test_a_payload_is_text_or_base64_and_may_be_cut(
 # -- the probe --------------------------------------------------------------------------------------------------------
 
 
+def test_octets_that_are_no_text_can_be_had_back(bench: NodeBench) -> None:
+    fill(bench)
+    given = {"correlation_id": "c\udcff", "headers": {"id": b"\xff\xfe", "t": "\u00e9"}}
+    message = basic.build(join_address(b"", b"q"), basic.Properties(**given), b"")
+    assert messages.row((message, False, 0), "auto", None)["properties"] == {
+        "correlation_id": "Not UTF-8, base64 is: Y/8=",
+        "headers": {"id": "Not UTF-8, base64 is: //4=", "t": "\u00e9"},
+    }
+
+
 def test_the_probe_leaves_its_queue_empty(bench: NodeBench) -> None:
     for _ in range(2):
         bench.loop.run_until_complete(messages.probe(bench.node, "/"))
