@@ -28,11 +28,18 @@ web_response.SERVER_SOFTWARE = "BurrowMQ"  # type: ignore[attr-defined]
 
 
 class _NoPeerFaults(logging.Filter):
-    """Who sends what is no HTTP (too long a line, a body that is not packed as it says) is told so, and nobody else."""
+    """What the other side does is no error of ours.
+
+    Who sends what is no HTTP (too long a line, a body that is not packed as it says) is told so, and nobody else;
+    who hangs up within a request or an answer is told nothing any more.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        return not isinstance(error, http_exceptions.HttpProcessingError | web.RequestPayloadError)
+        return not isinstance(error, PEER_FAULTS)
+
+
+PEER_FAULTS = (http_exceptions.HttpProcessingError, web.RequestPayloadError, ConnectionError)
 
 
 SERVER_LOGGER = logging.getLogger("management.http")

@@ -104,9 +104,11 @@ class Callers:
     async def _authenticate(self, request: web.Request, name: str, password: str) -> User:
         """The user with a password.
 
-        Raises: ApiError, a 503 while no application runs.
+        Raises: ApiError, a 503 while no application runs; LoginRequired, to which nobody listens any more.
         """
-        node, address = running_of(self._host), request.remote or ""
+        node, address = running_of(self._host), request.remote
+        if address is None:  # the socket was reset before its address was asked for
+            raise LoginRequired
         try:
             return commands.users.authenticate(
                 node,

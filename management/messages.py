@@ -111,11 +111,10 @@ def _count_published(node: RunningNode, vhost: Vhost, exchange: Exchange, queue_
 
 
 def _properties(given: dict[str, Any]) -> Any:
-    unknown = sorted(set(given) - set(NAMES))
-    if unknown:
-        raise bad_request(f"unknown properties: {', '.join(unknown)}")
     values: dict[str, Any] = {}
     for name, value in given.items():
+        if name not in NAMES:
+            continue  # passed over, as in RabbitMQ
         if name in NUMBERS:
             if (
                 isinstance(value, bool)
@@ -125,7 +124,8 @@ def _properties(given: dict[str, Any]) -> Any:
                 raise bad_request(["not_int", name])
             values[name] = int(value)
         elif name == "headers":
-            values[name] = from_json(table_of(value, name))
+            # Languages without a type for it write an empty table as an empty list.
+            values[name] = from_json(table_of({} if value == [] else value, name))
         elif not isinstance(value, str):
             raise bad_request(["not_string", name])
         else:

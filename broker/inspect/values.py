@@ -5,6 +5,8 @@ Owns no state; used by every module of this package.
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,6 +17,7 @@ from burrowmq.protocol import table as table_types
 Row = dict[str, Any]
 Table = Callable[[dict[str, Any]], Any]
 
+LINE, NEXT = re.compile(r"(.{76})"), "\\1\n"
 DELIVERED = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
@@ -29,12 +32,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, bytes | bytearray):
-        return bytes(value).decode("utf-8", "replace")
+        return _text(bytes(value))
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value)
-    return str(value)
+    text = str(value)
+    return text if text.isascii() else _text(text.encode("utf-8", "surrogateescape"))
+
+
+def _text(given: bytes) -> str:
+    """What is no text is said in RabbitMQ's words (rabbit_misc:utf8_safe), from which it can be had back."""
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        code = base64.b64encode(given).decode("ascii")
+        return f"Not UTF-8, base64 is: {LINE.sub(NEXT, code)}"
 
 
 def typed(value: dict[str, Any]) -> Row:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
@@ -224,7 +224,9 @@ async def reply_whole(texts: Iterable[bytes]) -> web.Response:
     return _json_response(b"".join(await gathered(texts, TEXTS_PER_TURN)), 200)
 
 
-async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
+async def reply_texts(
+    call: Call, texts: Iterable[bytes], headers: Mapping[str, str] = {}
+) -> web.StreamResponse:
     """JSON in pieces, of which there may be very many.
 
     If there are, the answer is sent while they are made, some in each turn, so that neither the rows nor their text are
@@ -234,14 +236,16 @@ async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
     # Before anything is said: an iterator may begin with a refusal.
     begin = list(islice(rest, TEXTS_INLINE))
     if len(begin) < TEXTS_INLINE:
-        return _json_response(b"".join(begin), 200)
+        whole = _json_response(b"".join(begin), 200)
+        whole.headers.update(headers)
+        return whole
     if call.request.method == "HEAD":
-        return web.Response(content_type="application/json")
-    response = web.StreamResponse()
+        return web.Response(content_type="application/json", headers=headers)
+    response = web.StreamResponse(headers=headers)
     response.content_type = "application/json"
     compress(call.request, response)
-    await response.prepare(call.request)
     try:
+        await response.prepare(call.request)
         async for piece in pieces(chain(begin, rest), TEXTS_PER_TURN):
             await response.write(b"".join(piece))
         await response.write_eof()

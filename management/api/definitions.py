@@ -7,6 +7,7 @@ Source: rabbit_mgmt_wm_definitions and rabbit_definitions (3.13).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
@@ -37,6 +38,8 @@ Row = dict[str, Any]
 ENTRIES_PER_TURN = 500
 # What aiohttp says of a form that is none, or whose parts are in no encoding that is known.
 NO_FORM = (ValueError, LookupError, RuntimeError, http_exceptions.HttpProcessingError)
+# What a file's name in a header has no place for.
+NO_NAME = re.compile(r"[^A-Za-z0-9_ .@~+-]")
 EXCHANGE_KEYS = ("name", "vhost", "type", "durable", "auto_delete", "internal", "arguments")
 BINDING_KEYS = ("source", "vhost", "destination", "destination_type", "routing_key", "arguments")
 
@@ -134,8 +137,11 @@ def _head(node: RunningNode, vhost: str | None) -> Row:
 
 
 async def export(call: Call) -> web.StreamResponse:
-    """GET the document."""
-    return await reply_texts(call, texts(call.node, call.vhost_or_all()))
+    """GET the document; `download` names a file that a browser keeps it in."""
+    headers, file = {}, call.query("download", "")
+    if file:
+        headers["Content-Disposition"] = f'attachment; filename="{NO_NAME.sub("_", file)}"'
+    return await reply_texts(call, texts(call.node, call.vhost_or_all()), headers)
 
 
 async def _upload(call: Call) -> bytes:

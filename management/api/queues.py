@@ -261,7 +261,8 @@ async def get(call: Call) -> web.Response:
     except AccessRefused as refusal:
         # RabbitMQ gets messages over a channel and tells what closed it.
         raise unauthorised(f"ACCESS_REFUSED - {refusal}") from refusal
-    count = max(0, min(GET_LIMIT, number_of(body, "count")))
+    count = number_of(body, "count")
+    count = GET_LIMIT if count < 0 else min(GET_LIMIT, count)  # RabbitMQ counts down to 0
     found = await messages.get(call.node, vhost, name, count, str(body["ackmode"]))
     return reply([messages.row(each, str(body["encoding"]), truncate) for each in found])
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
 from burrowmq.config.schema import LoginConfig
 from burrowmq.management import callers
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import ApiError
+from burrowmq.management.answers.reply import ApiError, LoginRequired
 from burrowmq.management.callers import Callers
 from tests.support.bench.node import NodeBench
 from tests.support.served import Served, serving
@@ -64,6 +65,16 @@ def test_too_many_wrong_passwords_are_a_429(watched: Served, clock: Clock, name:
     assert len(watched.bench.observer.named("login_refused")) == LIMIT + 2
     clock.now_s += 2
     assert watched.api("GET", "/api/whoami").status == 200
+
+
+def test_who_has_gone_before_his_password_is_looked_at_is_not_refused(watched: Served) -> None:
+    """A socket that was reset has no address any more: it is none of another machine, which guest may not come from."""
+    login = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+    request = make_mocked_request("GET", "/api/whoami", headers=login)
+    assert request.remote is None
+    with pytest.raises(LoginRequired):
+        asyncio.run(Callers(watched.bench.host).caller(request))
+    assert not watched.bench.observer.named("login_refused")
 
 
 def test_a_right_password_in_between_forgives_the_slips(watched: Served) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import socket
+import struct
+import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -79,17 +84,51 @@ def test_what_is_too_long_is_a_bad_request(served: Served, longer: str) -> None:
     assert served.api("GET", path, None, Long=header).status == 400
 
 
+LOGIN = b"Host: x\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n"
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
 def test_who_leaves_while_sending_is_no_error_of_the_server(
-    served: Served, caplog: pytest.LogCaptureFixture
+    served: Served, caplog: pytest.LogCaptureFixture, is_reset: bool
 ) -> None:
     with socket.create_connection(("127.0.0.1", served.port)) as peer:
+        if is_reset:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
         peer.sendall(
-            b"PUT /api/queues/%2F/q HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n"
-            b"Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n\r\n{}"
+            b"PUT /api/queues/%2F/q HTTP/1.1\r\nContent-Length: 50\r\n" + LOGIN + b"\r\n{}"
         )
         served.get("/api/whoami")
     served.get("/api/whoami")
-    assert "request_failed" not in caplog.text
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+def test_who_leaves_before_a_long_answer_begins_is_no_error_of_the_server(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    queues = [{"name": f"q{i}", "vhost": "/", "durable": False} for i in range(200)]
+    assert served.api("POST", "/api/definitions", {"queues": queues}).status == 204
+    with held(served.bench.loop), socket.create_connection(("127.0.0.1", served.port)) as peer:
+        peer.sendall(b"GET /api/queues HTTP/1.1\r\n" + LOGIN + b"\r\n")
+    served.get("/api/whoami")
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+@contextlib.contextmanager
+def held(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """The server's thread looks at nothing that is done meanwhile before all of it is."""
+    begun, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        done.wait(10)
+
+    loop.call_soon_threadsafe(hold)
+    assert begun.wait(10)
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def test_an_origin_that_is_none_is_another_one(served: Served) -> None:

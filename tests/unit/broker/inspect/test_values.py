@@ -26,6 +26,19 @@ def test_plain() -> None:
     }
 
 
+def test_what_is_no_text_is_shown_in_base64() -> None:
+    """RabbitMQ's words (rabbit_misc:utf8_safe) and its lines."""
+    given = {"b": b"\xff\xfe", "t": "c\udcff", "a": ["\u00e9", b"\xc3\xa9"]}
+    assert inspect.plain(given) == {
+        "b": "Not UTF-8, base64 is: //4=",
+        "t": "Not UTF-8, base64 is: Y/8=",
+        "a": ["\u00e9", "\u00e9"],
+    }
+    long = "/" * 76
+    assert inspect.plain(b"\xff" * 58) == f"Not UTF-8, base64 is: {long}\n/w=="
+    assert inspect.plain(b"\xff" * 57) == f"Not UTF-8, base64 is: {long}\n"
+
+
 def test_typed_keeps_order_and_types() -> None:
     table = inspect.typed({"z": Long(1), "a": {"b": True}, "l": ["x"]})
     assert table == {

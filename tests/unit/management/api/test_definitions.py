@@ -29,6 +29,24 @@ def test_export_of_a_vhost_does_not_name_it(served: Served) -> None:
     assert "product_name" not in document
 
 
+@pytest.mark.parametrize(
+    ("asked", "name"), [("rabbit_1.json", "rabbit_1.json"), ("a%22;%0d%0aX:%20%C3%A9", "a____X_ _")]
+)
+@pytest.mark.parametrize("path", ["/api/definitions", "/api/definitions/%2F"])
+def test_an_export_may_be_a_file_to_keep(served: Served, path: str, asked: str, name: str) -> None:
+    answer = served.api("GET", f"{path}?download={asked}")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert "content-disposition" not in served.api("GET", path).headers
+
+
+def test_a_long_export_may_be_one_too(served: Served) -> None:
+    queues = [{"name": f"q{i}", "vhost": "/"} for i in range(200)]
+    assert served.api("POST", "/api/definitions", {"queues": queues}).status == 204
+    answer = served.api("GET", "/api/definitions?download=x")
+    assert answer.headers["content-disposition"] == 'attachment; filename="x"'
+    assert len(answer.body["queues"]) > 200
+
+
 def test_exclusive_queues_stay_out(served: Served) -> None:
     (client,) = served.bench.clients
     client.call(1, Queue.Declare(queue="mine", exclusive=True))

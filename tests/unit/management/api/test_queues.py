@@ -141,6 +141,15 @@ def test_get_checks_its_body(served: Served) -> None:
     assert (missing.status, missing.body["reason"]) == (404, "queue_not_found")
 
 
+@pytest.mark.parametrize(("count", "got"), [(-1, 3), ("-5", 3), (0, 0), (2, 2), (10**30, 3)])
+def test_a_count_below_zero_gets_all_that_there_is(
+    served: Served, count: int | str, got: int
+) -> None:
+    """As in RabbitMQ, which counts down until there is nothing left."""
+    body = {"count": count, "ackmode": "ack_requeue_true", "encoding": "auto"}
+    assert len(served.api("POST", "/api/queues/%2F/lazy/get", body).body) == got
+
+
 def test_a_queue_in_a_vhost_that_is_not_there(served: Served) -> None:
     answer = served.api("PUT", "/api/queues/nope/q", {})
     assert (answer.status, answer.body) == (
