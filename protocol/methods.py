@@ -329,10 +329,9 @@ class Access:
             self.ticket = ticket
 
 
-_SHORT: Final = Struct(">H")
 _LONG: Final = Struct(">I")
-_LONGLONG: Final = Struct(">Q")
-_NUMBERS: Final = {"octet": Struct(">B"), "short": _SHORT, "long": _LONG, "longlong": _LONGLONG}
+_NUMBERS: Final = {"octet": Struct(">B"), "short": Struct(">H"), "long": _LONG}
+_NUMBERS["longlong"] = Struct(">Q")
 
 METHODS: Final[dict[int, type[Method]]] = {
     method.index: method
@@ -380,8 +379,9 @@ def decode_method(payload: bytes) -> Method:
 
 
 def _decode_arguments(method: Method, payload: bytes) -> None:
-    pos = 4
-    bit = octet = 0
+    pos, bit, octet = 4, 0, 0
+    # RabbitMQ does not look at the names of a publish, which bindings of # and fanouts take whatever they are.
+    errors = "surrogateescape" if method.index == Basic.Publish.index else "strict"
     for name, kind in method.arguments_spec:
         if kind == "bit":
             if not bit:
@@ -391,13 +391,13 @@ def _decode_arguments(method: Method, payload: bytes) -> None:
             bit = bit << 1 & 0xFF
             continue
         bit = 0
-        value, pos = _decode_argument(payload, pos, kind)
+        value, pos = _decode_argument(payload, pos, kind, errors)
         setattr(method, name, value)
     if pos != len(payload):
         raise IndexError("octets after the last argument")
 
 
-def _decode_argument(payload: bytes, pos: int, kind: str) -> tuple[object, int]:
+def _decode_argument(payload: bytes, pos: int, kind: str, errors: str) -> tuple[object, int]:
     number = _NUMBERS.get(kind)
     if number is not None:
         return number.unpack_from(payload, pos)[0], pos + number.size
@@ -410,7 +410,7 @@ def _decode_argument(payload: bytes, pos: int, kind: str) -> tuple[object, int]:
     if end > len(payload):
         raise IndexError("a string beyond the end of the frame")
     octets = payload[begin:end]
-    return (octets.decode() if kind == "shortstr" else octets), end
+    return (octets.decode("utf-8", errors) if kind == "shortstr" else octets), end
 
 
 def encode_method(channel: int, method: Method) -> bytes:

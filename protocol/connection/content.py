@@ -49,7 +49,8 @@ class Content:
 
     def __init__(self, channel: int, method: Basic.Publish, max_size: int) -> None:
         self._channel = channel
-        self._address = join_address(method.exchange.encode(), method.routing_key.encode())
+        names = (method.exchange, method.routing_key)
+        self._address = join_address(*(name.encode("utf-8", "surrogateescape") for name in names))
         self._flags = (MANDATORY if method.mandatory else 0) | (
             IMMEDIATE if method.immediate else 0
         )

@@ -25,7 +25,16 @@ from tests.support.black_box import (
     wait_ready,
 )
 from tests.support.broker_process import Target
-from tests.support.wire_client import METHOD, WireClient, method_bytes, publish_bytes
+from tests.support.wire_client import (
+    BODY,
+    HEADER,
+    METHOD,
+    WireClient,
+    frame,
+    header_bytes,
+    method_bytes,
+    publish_bytes,
+)
 
 Connect = Callable[..., BlockingConnection]
 Wire = Callable[[], WireClient]
@@ -344,6 +353,46 @@ def test_tx_and_confirm_exclude_each_other(connect: Connect) -> None:
         channel.tx_select()
     with channel_error(406, "channel is not transactional"):
         connection.channel().tx_commit()
+
+
+LATIN = b"caf\xe9"
+
+
+def publish_to_octets(exchange: bytes, key: bytes, body: bytes) -> bytes:
+    """Return a mandatory publish on channel 1 whose names are octets."""
+    names = b"".join((bytes((len(exchange),)), exchange, bytes((len(key),)), key))
+    method = frame(METHOD, 1, b"\x00\x3c\x00\x28\x00\x00" + names + b"\x01")
+    return method + header_bytes(1, len(body)) + frame(BODY, 1, body)
+
+
+@pytest.mark.parametrize("exchange", ["amq.fanout", "amq.topic"])
+def test_a_routing_key_need_not_be_utf_8(wire: Wire, exchange: str) -> None:
+    client = wire().open().channel(1)
+    queue = client.declare(1, exclusive=True)
+    client.send_method(1, spec.Queue.Bind(queue=queue, exchange=exchange, routing_key="#"))
+    client.expect(spec.Queue.BindOk)
+    client.send(publish_to_octets(exchange.encode(), LATIN, b"1") * 3)
+    for left in (2, 1, 0):
+        client.send_method(1, spec.Basic.Get(queue=queue, no_ack=True))
+        _, _, payload = client.read_frame()
+        names = b"".join((bytes((len(exchange),)), exchange.encode(), b"\x04", LATIN))
+        assert payload.endswith(names + left.to_bytes(4, "big"))
+        assert client.read_frame()[0] == HEADER
+        assert client.read_frame()[0] == BODY
+
+
+def test_a_mandatory_publish_to_a_key_that_is_not_utf_8_comes_back(wire: Wire) -> None:
+    client = wire().open().channel(1)
+    client.send(publish_to_octets(b"", LATIN, b"1"))
+    _, _, payload = client.read_frame()
+    assert payload.endswith(b"\x08NO_ROUTE\x00\x04" + LATIN)
+
+
+def test_an_exchange_whose_name_is_not_utf_8_is_not_there(wire: Wire) -> None:
+    client = wire().open().channel(1)
+    client.send(publish_to_octets(LATIN, b"", b"1"))
+    _, _, payload = client.read_frame()
+    assert b"NOT_FOUND - no exchange 'caf\xe9' in vhost '/'" in payload
 
 
 def test_pipelined_commands_are_answered_in_order(wire: Wire) -> None:

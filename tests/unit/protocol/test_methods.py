@@ -92,6 +92,14 @@ def test_undecodable_arguments(octets: bytes, text: str) -> None:
     assert caught.value.text == text
 
 
+def test_the_names_of_a_publish_may_be_any_octets() -> None:
+    octets = b"\x00\x3c\x00\x28\x00\x00\x02\xff\xfe\x03a\xe9b\x00"
+    publish = methods.decode_method(octets)
+    assert isinstance(publish, methods.Basic.Publish)
+    assert publish.exchange.encode("utf-8", "surrogateescape") == b"\xff\xfe"
+    assert publish.routing_key.encode("utf-8", "surrogateescape") == b"a\xe9b"
+
+
 def test_an_error_names_the_method() -> None:
     with pytest.raises(FrameError) as caught:
         methods.decode_method(b"\x00\x32\x00\x0a")

@@ -29,6 +29,17 @@ def header(class_id: int = 60, weight: int = 0, size: int = 10, flags: int = 0, 
     return raw_frame(2, 1, struct.pack(">HHQH", class_id, weight, size, flags) + rest)
 
 
+@pytest.mark.parametrize("cut", [0, 20, 40, 60])
+def test_a_key_that_is_no_utf_8_is_kept_as_it_came(cut: int) -> None:
+    arguments = b"\x00\x3c\x00\x28\x00\x00\x01e\x03a\xe9b\x00"
+    octets = raw_frame(1, 1, arguments) + HEADER + BODY
+    connection = running(1)
+    events = connection.receive_data(octets[:cut]) + connection.receive_data(octets[cut:])
+    (run,) = events
+    assert isinstance(run, PublishRun)
+    assert run.address == b"\x01e\x03a\xe9b"
+
+
 @pytest.mark.parametrize("octets", [HEADER, BODY])
 def test_content_without_a_method(octets: bytes) -> None:
     error = failure(octets)
