@@ -153,11 +153,11 @@ async def channel(call: Call) -> web.Response:
 
 async def consumers(call: Call) -> web.Response:
     """The list; `vhost` of a consumer is its queue's."""
-    rows = [
+    rows = (
         _public(row)
         for row in inspect.consumers(call.node, call.vhost_or_all())
         if call.caller.may_see(call.node, row["queue"]["vhost"])
-    ]
+    )
     return await reply_list(call, rows, sort=("consumer_tag",))
 
 
