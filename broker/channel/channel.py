@@ -56,7 +56,6 @@ LARGE = 16 * 1024
 SETTLED_MAX = 256
 """Levels that a connection remembers to have acknowledged something of: more of them need not wait for a confirm."""
 
-
 _NO_ROUTES = RouteTable()
 
 
@@ -159,6 +158,7 @@ class Channel:
         self.table = _NO_ROUTES  # its user's, once something is published
         self.auth_generation = -1
         self.reply_target: ReplyTarget | None = None
+        self.waiting_get: Callable[[], None] | None = None  # for room in the output
 
     # -- replies ------------------------------------------------------------------------------------------------
 
@@ -216,15 +216,12 @@ class Channel:
         session = self.session
         number, name, again = self.number, consumer.tag_bytes, run.redelivered
         if run.size < LARGE * count:
-            data = encode_deliver(number, name, tag, again, messages, self._frame_max)
-            session.write(data)
+            session.write(encode_deliver(number, name, tag, again, messages, self._frame_max))
         else:
-            parts = deliver_parts(number, name, tag, again, messages, self._frame_max)
-            session.write_parts(parts)
+            session.write_parts(deliver_parts(number, name, tag, again, messages, self._frame_max))
         if self.vhost.tracer is not None:
             self.vhost.tracer.delivered(origin.queue_name, messages, run.redelivered, self.tapped)
-        metrics = self.metrics
-        totals = session.metrics
+        metrics, totals = self.metrics, session.metrics
         totals.messages_delivered += count
         if run.redelivered:
             metrics.redeliver += count
@@ -337,10 +334,6 @@ class Channel:
         if self.prefetch.shared:
             self.unblock_consumers()
 
-    def restore_unacked(self, pieces: list[Piece]) -> None:
-        """tx.rollback: recorded settlements are outstanding again."""
-        self.unacked.restore(pieces)
-
     def _return_credit(self, delivery: Delivery, count: int) -> None:
         consumer = delivery.consumer
         self.prefetch.settled(consumer, count)
@@ -356,6 +349,13 @@ class Channel:
             blocked.sort(key=attrgetter("consumer.waiting_place"))
         for consumer, queue in blocked:
             queue.consumer_unblocked(consumer)
+
+    def drained(self) -> None:
+        """The connection's output has been taken: consumers go on, and a basic.get that waited for that."""
+        self.unblock_consumers()
+        if self.waiting_get is not None:
+            self.session.scheduler.call_later(0, self.waiting_get)
+            self.waiting_get = None
 
     # -- confirms -----------------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ Owns no state. Source: rabbit_reader's and rabbit_channel's info keys (3.13).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from burrowmq.broker.channel.channel import Channel, ChannelSession
 from burrowmq.broker.inspect.cluster import cluster_alarm
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
@@ -164,9 +166,11 @@ def each_session(node: RunningNode, vhost: str | None = None) -> list[Session]:
     return sorted(found, key=lambda session: session.name)
 
 
-def connections(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
-    """Every connection."""
-    return [connection_row(node, session, table) for session in each_session(node, vhost)]
+def connections(node: RunningNode, vhost: str | None = None, table: Table = plain) -> Iterator[Row]:
+    """Every connection; its row is made when it is asked for, if the connection is still there."""
+    for session in each_session(node, vhost):
+        if session in node.sessions:
+            yield connection_row(node, session, table)
 
 
 def _uncommitted(channel: Channel) -> tuple[int, int]:
@@ -215,10 +219,10 @@ def channel_row(node: RunningNode, channel: Channel) -> Row:
     }  # fmt: skip
 
 
-def channels(node: RunningNode, vhost: str | None = None) -> list[Row]:
-    """Every channel, by connection and number."""
-    return [
-        channel_row(node, session.channels[number])
-        for session in each_session(node, vhost)
-        for number in sorted(session.channels)
-    ]
+def channels(node: RunningNode, vhost: str | None = None) -> Iterator[Row]:
+    """Every channel, by connection and number; its row is made when it is asked for, if the channel is still there."""
+    for session in each_session(node, vhost):
+        for number in sorted(session.channels):
+            channel = session.channels.get(number)
+            if channel is not None:
+                yield channel_row(node, channel)

@@ -342,10 +342,10 @@ def each_consumed(node: RunningNode, vhost: str | None = None) -> list[tuple[Vho
     return sorted(found, key=lambda each: (each[0].name, each[1].name))
 
 
-def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
-    """Every consumer, by queue."""
-    return [
-        consumer_row(node, owner, queue, consumer, table)
-        for owner, queue in each_consumed(node, vhost)
-        for consumer in clients_of(queue)
-    ]
+def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain) -> Iterator[Row]:
+    """Every consumer, by queue; its row is made when it is asked for, if the consumer is still there."""
+    for owner, queue in each_consumed(node, vhost):
+        for consumer in clients_of(queue):
+            channel = consumer.channel
+            if isinstance(channel, Channel) and consumer.tag in channel.consumers:
+                yield consumer_row(node, owner, queue, consumer, table)

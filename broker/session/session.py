@@ -365,7 +365,7 @@ class Session:
         self.is_congested = is_paused
         if was_congested and not is_paused:
             for channel in self.channels.values():
-                channel.unblock_consumers()
+                channel.drained()
 
     def cancel_notice(self, channel: int, tag: str, *, is_durable: bool) -> None:
         """Send basic.cancel if the client announced that it understands it.

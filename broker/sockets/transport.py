@@ -22,8 +22,8 @@ from burrowmq.protocol.constants import HEARTBEAT_FRAME
 
 WRITE_HIGH_WATER = 256 * 1024
 WRITE_HARD_LIMIT = 16 * 1024 * 1024
-"""Bytes unsent to one peer above which more output drops the connection: deliveries stop at the high-water mark, so
-only replies, returns and confirms that nobody reads can get here. One message of any size may pass it."""
+"""Bytes unsent to one peer, besides the write that filled its buffer, above which more output drops the connection:
+deliveries and gets stop at the high-water mark, so only replies, returns and confirms that nobody reads get here."""
 
 TURN_BYTES = 1024 * 1024
 """Bytes read from one peer, since it was written to, after which the turn ends, whatever its socket still holds: the
@@ -67,8 +67,8 @@ CLOSE_GRACE_S = 5.0
 """How long a peer may take to read the last that was written to it."""
 
 UNREAD_PAUSE = 4 * 1024 * 1024
-"""Bytes unsent to one peer above which we read no more from it: its own requests (returns of mandatory messages, gets)
-must not pile up answers. Deliveries stop far below, so a consumer's acks are always read."""
+"""The same, above which we read no more from it: its own requests (returns of mandatory messages) must not pile up
+answers. Deliveries stop far below, and a large one does not count, so a consumer's acks are always read."""
 
 _TURN = "end of turn"
 _HELD = "held"  # by the session, for as long as it keeps as much undone input as it may
@@ -94,6 +94,7 @@ class AmqpTransport(asyncio.Protocol):
         self.pauses: dict[str, float] = {}
         self.unread_since_s: float | None = None
         self._is_write_paused = False
+        self._filled = 0  # what the write that filled the buffer has left there, at most
         self._closing: asyncio.TimerHandle | None = None
         self.bytes_received = 0
         self.bytes_sent = 0
@@ -179,10 +180,9 @@ class AmqpTransport(asyncio.Protocol):
             self.resume_reading(_REST)
 
     def eof_received(self) -> bool:
-        """The client will not send more: the connection ends.
+        """The client will not send more: the connection ends, at once.
 
-        At once, because the socket stays until the client has read what was written to it, if it ever does: whatever
-        its consumers got in the meantime would be thrown away.
+        The socket stays until the client has read what was written to it, if ever: what consumers got would be lost.
         """
         self.session.lost(self._reason(None))
         self._abort_after_grace()
@@ -245,17 +245,18 @@ class AmqpTransport(asyncio.Protocol):
         self.session.drained(is_paused=self._is_write_paused)
 
     def _write(self, parts: Sequence[bytes | memoryview], size: int) -> None:
-        transport = self._transport
+        transport, is_first = self._transport, not self._is_write_paused
         if size < SMALL_PART * len(parts):
             parts = (b"".join(parts),)
         if size >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():
             parts = straight.write(self._fd, parts)
-        if len(parts) == 1:
-            transport.write(parts[0])
-        elif parts:
+        if len(parts) > 1:
             # The last apart: `writelines` of asyncio's own loop in early 3.12 and 3.13 never asks to pause.
             transport.writelines(parts[:-1])
+        if parts:
             transport.write(parts[-1])
+        if is_first:
+            self._filled = transport.get_write_buffer_size()
 
     @property
     def bytes_unsent(self) -> int:
@@ -265,11 +266,12 @@ class AmqpTransport(asyncio.Protocol):
     def _may_write_on(self) -> bool:
         """The peer does not read: stop reading from it, and drop it when that does not help."""
         unread = self._transport.get_write_buffer_size()
-        if unread > WRITE_HARD_LIMIT:
+        self._filled = min(self._filled, unread)
+        if unread - self._filled > WRITE_HARD_LIMIT:
             self.session.lost(f"{unread} bytes of output were not read")
             self._transport.abort()
             return False
-        if unread > UNREAD_PAUSE:
+        if unread - self._filled > UNREAD_PAUSE:
             self.pause_reading("unread output")
         return True
 
@@ -293,8 +295,7 @@ class AmqpTransport(asyncio.Protocol):
         """Close the socket after `delay_s` seconds, or as soon as the peer has answered our close."""
         if self._closing is not None:
             self._closing.cancel()
-        loop = asyncio.get_running_loop()
-        self._closing = loop.call_later(delay_s, self.close)
+        self._closing = asyncio.get_running_loop().call_later(delay_s, self.close)
 
     def close(self) -> None:
         """Write what is queued, then close."""
@@ -306,8 +307,7 @@ class AmqpTransport(asyncio.Protocol):
         """Closing waits for the peer to read what is left: a peer that does not would keep the socket for good."""
         if self._closing is not None:
             self._closing.cancel()
-        loop = asyncio.get_running_loop()
-        self._closing = loop.call_later(CLOSE_GRACE_S, self._transport.abort)
+        self._closing = asyncio.get_running_loop().call_later(CLOSE_GRACE_S, self._transport.abort)
 
     def abort(self) -> None:
         """Close at once; RabbitMQ does so with a reset unless `linger.on` is off."""

@@ -6,7 +6,7 @@ rabbit_mgmt_wm_channels, rabbit_mgmt_wm_consumers (3.13).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -35,10 +35,9 @@ def _public(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in INTERNAL}
 
 
-def _own(call: Call, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if not call.caller.may("monitoring"):
-        rows = [row for row in rows if row["user"] == call.caller.name]
-    return [_public(row) for row in rows]
+def _own(call: Call, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    sees_all = call.caller.may("monitoring")
+    return (_public(row) for row in rows if sees_all or row["user"] == call.caller.name)
 
 
 def _connection(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
@@ -56,10 +55,12 @@ def _channel(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dic
 Shown = Callable[[Call, dict[str, Any], Ranges], dict[str, Any]]
 
 
-async def _reply(call: Call, rows: list[dict[str, Any]], shown: Shown, sort: str) -> web.Response:
+async def _reply(
+    call: Call, rows: Iterable[dict[str, Any]], shown: Shown, sort: str
+) -> web.Response:
     ranges = ranges_of(call, are_lengths_rounded_up=shown is _connection)
     finish = finish_of(lambda row: shown(call, row, ranges), ranges)
-    return await reply_list(call, [shown(call, row, NO_RANGES) for row in rows], (sort,), finish)
+    return await reply_list(call, (shown(call, row, NO_RANGES) for row in rows), (sort,), finish)
 
 
 async def connections(call: Call) -> web.Response:
@@ -152,11 +153,11 @@ async def channel(call: Call) -> web.Response:
 
 async def consumers(call: Call) -> web.Response:
     """The list; `vhost` of a consumer is its queue's."""
-    rows = [
+    rows = (
         _public(row)
         for row in inspect.consumers(call.node, call.vhost_or_all())
         if call.caller.may_see(call.node, row["queue"]["vhost"])
-    ]
+    )
     return await reply_list(call, rows, sort=("consumer_tag",))
 
 

@@ -9,8 +9,8 @@ Source: rabbit_channel; AMQP 0-9-1 basic class; RabbitMQ's extensions.
 from __future__ import annotations
 
 import base64
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from burrowmq.broker.channel.channel import Channel, Subscription
@@ -55,7 +55,13 @@ def named_queue(channel: Channel, name: str) -> QueuePort:
 
 
 def get(channel: Channel, method: Any) -> None:
-    """basic.get; on a queue that is loading from disk the channel's later input waits for the reply."""
+    """basic.get; on a queue that is loading from disk the channel's later input waits for the reply.
+
+    It also waits while the client does not take what it was sent: as with deliveries nothing is to pile up for it.
+    """
+    if channel.session.is_congested:
+        wait_for(channel, method, partial(_wait_for_room, channel), lambda _: get(channel, method))
+        return
     queue = named_queue(channel, method.queue)
     queue.touch()
     no_ack = method.no_ack
@@ -64,9 +70,14 @@ def get(channel: Channel, method: Any) -> None:
     def on_run(origin: Origin | None, run: DeliveryRun | None) -> None:
         nonlocal answered
         answered = True
+        is_taken = not (channel.is_closed or channel.session.is_congested)
+        if origin is not None and run is not None and not is_taken:
+            origin.put_back(run)
+            if not channel.is_closed:
+                channel.is_held = False
+                get(channel, method)  # once there is room
+            return
         if channel.is_closed:
-            if origin is not None and run is not None:
-                origin.put_back(run)
             return
         if channel.is_held:
             channel.resume(lambda: _got(channel, queue, origin, run, no_ack=no_ack))
@@ -76,6 +87,10 @@ def get(channel: Channel, method: Any) -> None:
     queue.get(on_run)
     if not answered:
         channel.is_held = True
+
+
+def _wait_for_room(channel: Channel, go_on: Callable[[None], None]) -> None:
+    channel.waiting_get = partial(go_on, None)
 
 
 def _got(
@@ -130,7 +145,7 @@ def consume(channel: Channel, method: Any) -> None:
             channel.reply(Basic.ConsumeOk(consumer_tag=tag))
         queue.add_consumer(consumer)
 
-    wait_for(channel, method, functools.partial(queue.attach, consumer), on_attached)
+    wait_for(channel, method, partial(queue.attach, consumer), on_attached)
 
 
 def _consumer(channel: Channel, queue: QueuePort, method: Any, tag: str) -> Consumer:

@@ -129,7 +129,7 @@ def rollback(channel: Channel, method: Any) -> None:
     transaction = _transaction(channel)
     channel.transaction = Transaction()
     for _, pieces in transaction.settlements:
-        channel.restore_unacked(pieces)
+        channel.unacked.restore(pieces)
     channel.reply(Tx.RollbackOk())
 
 

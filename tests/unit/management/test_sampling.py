@@ -44,8 +44,8 @@ def test_everything_is_sampled_by_its_key(bench: NodeBench) -> None:
     row = rates.history.rows(keys.queue_key("/", "orders"), at)[0]
     assert row is not None
     assert {name: row[kinds.QUEUE.columns.index(name)] for name in names} == names
-    connection = inspect.connections(bench.node)[0]
-    channel = inspect.channels(bench.node)[0]
+    connection = next(inspect.connections(bench.node))
+    channel = next(inspect.channels(bench.node))
     for kind, key, name, value in (
         (kinds.NODE, keys.NODE_KEY, "publish", 7),
         (kinds.NODE, keys.NODE_KEY, "queue_created", 2),

@@ -27,7 +27,7 @@ def test_states(bench: NodeBench) -> None:
 
 def test_before_login_and_open(bench: NodeBench) -> None:
     bench.socket()
-    rows = inspect.connections(bench.node)
+    rows = list(inspect.connections(bench.node))
     assert sorted((row["vhost"], row["user"], row["state"]) for row in rows) == [
         ("", "", "starting"),
         ("/", "guest", "running"),
@@ -55,7 +55,7 @@ def test_channel_modes(bench: NodeBench) -> None:
 
     def before_the_turn_ends() -> list[dict[str, Any]]:
         client.session.receive(message * 3)
-        return inspect.channels(bench.node)
+        return list(inspect.channels(bench.node))
 
     (row,) = bench.perform(before_the_turn_ends)
     assert (row["confirm"], row["transactional"], row["messages_unconfirmed"]) == (True, False, 3)
@@ -77,3 +77,18 @@ def test_a_transaction_counts_what_waits_for_its_commit(bench: NodeBench) -> Non
     client.call(1, spec.Tx.Commit())
     row = next(row for row in inspect.channels(bench.node) if row["transactional"])
     assert (row["messages_uncommitted"], row["acks_uncommitted"]) == (0, 0)
+
+
+def test_rows_are_made_one_by_one_of_what_is_still_there(bench: NodeBench) -> None:
+    leaver, stayer = bench.connect(1, 2, 3), bench.connect(1)
+    channels, connections = inspect.channels(bench.node), inspect.connections(bench.node)
+    mine = leaver.session.name
+    assert mine == stayer.session.name, "they are listed in the order in which they came"
+    first = [next(channels) for _ in range(2)]
+    assert [row["number"] for row in first] == [1, 1]
+    next(connections)
+    leaver.call(2, spec.Channel.Close(200, "", 0, 0))
+    assert next(channels)["number"] == 3
+    leaver.lose()
+    assert [row["number"] for row in channels] == [1]
+    assert len(list(connections)) == 1

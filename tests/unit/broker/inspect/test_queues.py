@@ -144,3 +144,14 @@ def test_what_went_to_disk_and_came_back_is_counted(cached: NodeBench) -> None:
     cached.perform(cached.node.scheduler.touch)
     cached.perform(lambda: queue.paging.load(queue.levels[0], 3))
     assert (row()["disk_writes"], row()["disk_reads"]) == (3, 3)
+
+
+def test_rows_of_consumers_are_made_one_by_one_of_those_that_are_still_there(
+    bench: NodeBench,
+) -> None:
+    client = bench.connect(1)
+    client.call(1, *[spec.Basic.Consume(queue="lazy", consumer_tag=tag) for tag in "abc"])
+    rows = (row for row in inspect.consumers(bench.node) if row["consumer_tag"] in "abc")
+    assert next(rows)["consumer_tag"] == "a"
+    client.call(1, spec.Basic.Cancel(consumer_tag="b"))
+    assert [row["consumer_tag"] for row in rows] == ["c"]

@@ -550,6 +550,52 @@ def test_who_reads_nothing_at_all_is_dropped(run):
     run(step)
 
 
+def test_a_large_write_that_is_under_way_is_no_reason_to_stop_reading_or_to_drop_anybody(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        write = world.sock.writelines
+
+        def fill(parts: list[bytes]) -> None:
+            write(parts)
+            world.sock.buffered = 2 * WRITE_HARD_LIMIT
+            world.transport.pause_writing()
+
+        world.sock.writelines = fill  # type: ignore[method-assign]
+        world.client.session.write_parts([b"x" * LARGE_WRITE] * 3)
+        world.bench.run()
+        for above, state, is_reading in [
+            (0, "open", True),
+            (UNREAD_PAUSE, "open", True),
+            (UNREAD_PAUSE + 1, "open", False),
+            (WRITE_HARD_LIMIT, "open", False),
+            (WRITE_HARD_LIMIT + 1, "aborted", False),
+        ]:
+            world.sock.buffered = 2 * WRITE_HARD_LIMIT + above
+            world.client.session.write(b"an answer")
+            world.bench.run()
+            assert (world.sock.state, world.sock.is_reading) == (state, is_reading)
+        world.lose()
+
+    run(step)
+
+
+def test_what_was_read_of_a_large_write_is_no_room_for_answers(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        world.transport.pause_writing()
+        world.transport._filled = 2 * WRITE_HARD_LIMIT
+        for unread, is_reading in [(UNREAD_PAUSE, True), (2 * UNREAD_PAUSE + 1, False)]:
+            world.sock.buffered = unread
+            world.client.session.write(b"an answer")
+            world.bench.run()
+            assert world.sock.is_reading == is_reading
+        world.lose()
+
+    run(step)
+
+
 def test_nodelay_is_withdrawn_only_when_asked(run):
     def step() -> None:
         usual, off = World(), World(is_nodelay=False)

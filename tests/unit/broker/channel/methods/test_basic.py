@@ -411,3 +411,61 @@ def test_a_limit_of_the_channel_does_not_end_deliveries_that_nobody_acknowledges
     got = [method.body for _, method in client.read() if isinstance(method, spec.Basic.Deliver)]
     assert got == [b"%d" % n for n in range(50)]
     assert bench.vhost.queues["q"].ready_count == 0
+
+
+def test_a_get_waits_while_its_client_does_not_take_what_it_was_sent():
+    bench = BrokerBench()
+    client = bench.connect(1, 2)
+    ready(client, 3)
+    queue = bench.vhost.queues["q"]
+    client.is_stuck = True
+    client.call(2, spec.Basic.Qos())
+    assert client.call(1, *[spec.Basic.Get(queue=name) for name in ("q", "q", "none")]) == []
+    assert client.call(2, spec.Basic.Get(queue="q"), spec.Basic.Qos()) == []
+    assert queue.ready_count == 3
+    client.is_stuck = False
+    client.session.drained(is_paused=False)
+    bench.run()
+    found = client.read()
+    assert names([each for each in found if each[0] == 1]) == ["GetOk", "GetOk", "Close"]
+    assert names([each for each in found if each[0] == 2]) == ["GetOk", "QosOk"]
+
+
+def test_a_get_whose_message_comes_from_disk_when_there_is_no_room_takes_it_later():
+    bench = BrokerBench(answers_later=True)
+    client = bench.connect(1)
+    ready(client, 2, arguments={"x-queue-mode": "lazy"})
+    queue = bench.vhost.queues["q"]
+    assert client.call(1, spec.Basic.Get(queue="q"), spec.Basic.Qos()) == []
+    client.session.drained(is_paused=True)
+    client.is_stuck = True
+    bench.engine.answer_reads()
+    bench.run()
+    assert client.read() == []
+    assert (queue.ready_count, queue.unacked_count) == (2, 0)
+    client.is_stuck = False
+    client.session.drained(is_paused=False)
+    bench.run()
+    bench.engine.answer_reads()
+    bench.run()
+    found = client.read()
+    assert (names(found), bodies(found), found[0][1].redelivered) == (
+        ["GetOk", "QosOk"],
+        [b"0"],
+        False,
+    )
+    assert (queue.ready_count, queue.unacked_count) == (1, 1)
+
+
+def test_a_connection_that_ends_while_a_get_waits_loses_nothing():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    ready(client, 1)
+    client.is_stuck = True
+    client.call(1, spec.Basic.Qos())
+    client.call(1, spec.Basic.Get(queue="q"))
+    client.session.drained(is_paused=False)
+    client.lose()
+    bench.run()
+    queue = bench.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (1, 0)
