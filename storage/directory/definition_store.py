@@ -139,6 +139,9 @@ class SqliteDefinitionStore:
             UnicodeError,
         ) as error:  # a text of SQLite's may have what it found in it
             self._connection.close()
+            code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+            if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_IOERR:
+                self._raise_when_full(error)  # of the files beside it, which a clean stop removes
             raise self._unreadable(error) from error
         except (DiskFull, StoreRefused):
             self._connection.close()
@@ -278,7 +281,7 @@ class SqliteDefinitionStore:
 
     def _raise_when_full(self, error: sqlite3.Error) -> None:
         """Raise DiskFull if that is what is behind an error: SQLite or a file beside it says so, or its own files."""
-        text = f"{self._path}: commit failed: {error}"
+        text = f"{self._path}: write failed: {error}"
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
             raise DiskFull(text) from error
         # It is opened again before it is used, and it could not keep its locks: with any descriptor of the database

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(external_target() is not None, reason="fills a disk of its own"),
 ]
-SIZE_MB = 48
+SIZE_MB = 160
 TOLD_WITHIN_S = 1.0
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
@@ -173,3 +173,35 @@ def test_who_waits_for_a_full_disk_is_told_and_loses_nothing(disk: Path, commit_
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert check.returncode == 0, check.stdout + check.stderr
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_start_on_a_full_disk_makes_room_with_its_ballast(disk: Path, end: str) -> None:
+    settings = {"disk_free_limit.absolute": "1kB", "start_check": "warn"}
+    node = BrokerProcess(disk / "data", settings)
+    node.start()
+
+    def publish(channel: Any, client: Client) -> None:
+        channel.queue_declare("q", durable=True)
+        for _ in range(50):
+            channel.basic_publish("", "q", bytes(1000), PERSISTENT)
+            client.done += 1
+
+    def take(channel: Any, client: Client) -> None:
+        while channel.basic_get("q", auto_ack=True)[0] is not None:
+            client.done += 1
+
+    try:
+        publisher = Client(node, publish)
+        publisher.join(10)
+        assert (publisher.done, publisher.errors) == (50, [])
+        getattr(node, end)()
+        fill(disk)
+        assert (disk / "data" / "ballast").exists()
+        node.start()
+        taker = Client(node, take)
+        taker.join(10)
+        assert (taker.done, taker.errors) == (50, [])
+        assert node.stop() == 0
+    finally:
+        node.kill()

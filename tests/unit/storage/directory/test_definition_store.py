@@ -251,9 +251,10 @@ class FailingConnection(sqlite3.Connection):
     """SQLite whose next commits fail as told, with this error."""
 
     failures: ClassVar[list[int]] = []
+    what: ClassVar = "COMMIT"
 
     def execute(self, statement: str, *values: object) -> sqlite3.Cursor:  # type: ignore[override]
-        if statement == "COMMIT" and self.failures:
+        if statement == self.what and self.failures:
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorcode = self.failures.pop()  # type: ignore[attr-defined]
             raise error
@@ -292,6 +293,30 @@ def test_when_all_attempts_fail_it_is_an_error(tmp_path: Path) -> None:
     assert not isinstance(raised.value, DiskFull)
     assert store.load() == []
     store.close()
+
+
+class CannotBegin(FailingConnection):
+    """SQLite that cannot make the files beside its database."""
+
+    what = "PRAGMA journal_mode=WAL"
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_start_without_room_for_the_files_beside_it_is_one_on_a_full_disk(
+    tmp_path: Path, *, is_full: bool
+) -> None:
+    """Then the ballast is given up."""
+    path = tmp_path / "definitions.db"
+    disk = disk_beside(path)
+    disk.create(str(path)).close()
+    disk.free_bytes = 0 if is_full else None
+    FailingConnection.failures[:] = [sqlite3.SQLITE_IOERR_SHMSIZE]
+    with pytest.raises(StorageError, match=r"definitions\.db") as raised:
+        SqliteDefinitionStore(
+            str(path), lambda *at, **how: sqlite3.connect(*at, factory=CannotBegin, **how), disk
+        )
+    assert isinstance(raised.value, DiskFull) is is_full
+    assert isinstance(raised.value, ReadFailed) is not is_full
 
 
 def test_a_full_disk_is_one_whatever_sqlite_calls_it(tmp_path: Path) -> None:
