@@ -49,16 +49,16 @@ def exchanges(node: RunningNode, vhost: str | None = None, table: Table = plain)
     ]
 
 
-def properties_key(routing_key: str, arguments: bytes) -> str:
+def properties_key(routing_key: str, arguments: Row) -> str:
     """The opaque last segment of a binding's address: equal bindings have equal keys, different ones different.
 
-    The arguments are those of the binding's identity (`arguments_key`), types and all: a client's 1 has 32 bits, that
-    of the HTTP API 64. As in RabbitMQ a tilde of the routing key is escaped: alone it stands for the empty one.
+    As in RabbitMQ a tilde of the routing key is escaped: alone it stands for the empty one.
     """
     key = quote_plus(routing_key, safe="").replace("~", "%7E")
     if not arguments:
         return key or "~"
-    return f"{key}~{zlib.crc32(arguments):08x}"
+    digest = zlib.crc32(repr(sorted(arguments.items())).encode("utf-8", "replace"))
+    return f"{key}~{digest:08x}"
 
 
 def _routing_key(binding: Binding) -> str:
@@ -67,15 +67,15 @@ def _routing_key(binding: Binding) -> str:
 
 def binding_row(vhost: Vhost, source: str, binding: Binding, table: Table = plain) -> Row:
     """One binding."""
-    key = _routing_key(binding)
+    key, arguments = _routing_key(binding), binding.arguments or {}
     return {
         "source": source,
         "vhost": vhost.name,
         "destination": str(binding.destination.name),
         "destination_type": str(binding.destination_kind),
         "routing_key": key,
-        "arguments": table(binding.arguments or {}),
-        "properties_key": properties_key(key, binding.identity[-1]),
+        "arguments": table(arguments),
+        "properties_key": properties_key(key, plain(arguments)),
     }
 
 
@@ -88,7 +88,7 @@ def implicit_binding_row(vhost: Vhost, queue_name: str, table: Table = plain) ->
         "destination_type": "queue",
         "routing_key": queue_name,
         "arguments": table({}),
-        "properties_key": properties_key(queue_name, b""),
+        "properties_key": properties_key(queue_name, {}),
     }
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote, unquote_plus
 
 from burrowmq.broker import inspect
-from burrowmq.broker.exchange.binding import arguments_key
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -26,7 +25,6 @@ from burrowmq.management.answers.reply import (
     routing_key_of,
     unauthorised,
 )
-from burrowmq.protocol.table import from_json
 
 KINDS: dict[str, ResourceKind] = {"q": "queue", "e": "exchange"}
 
@@ -95,7 +93,7 @@ async def add(call: Call) -> web.Response:
     key = routing_key_of(body)
     commands.users.require_topic(call, vhost, "read", source, key)
     commands.topology.bind(call.node, vhost, source, (kind, destination), key, arguments)
-    address = inspect.properties_key(key, arguments_key(from_json(arguments)))
+    address = inspect.properties_key(key, arguments)
     location = f"{quote(destination, safe='')}/{quote(address, safe='')}"
     return web.Response(status=201, headers={"Location": location})
 

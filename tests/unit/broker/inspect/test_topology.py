@@ -26,6 +26,6 @@ def test_find_binding(bench: NodeBench) -> None:
 
 
 def test_properties_key() -> None:
-    assert inspect.properties_key("", b"") == "~"
-    assert inspect.properties_key("a b/c", b"") == "a+b%2Fc"
-    assert inspect.properties_key("k", b"x1") != inspect.properties_key("k", b"x2")
+    assert inspect.properties_key("", {}) == "~"
+    assert inspect.properties_key("a b/c", {}) == "a+b%2Fc"
+    assert inspect.properties_key("k", {"x": 1}) != inspect.properties_key("k", {"x": "1"})

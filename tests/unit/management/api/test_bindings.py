@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pika import spec
 
-from burrowmq.protocol.table import Long
 from tests.support.served import Served
 
 PAIR = "/api/bindings/%2F/e/amq.topic/q/orders"
@@ -26,25 +24,6 @@ def test_same_key_and_other_arguments_are_told_apart(served: Served) -> None:
     served.api("POST", PAIR, {"routing_key": "k", "arguments": {"y": 2}})
     keys = [row["properties_key"] for row in served.get(PAIR)]
     assert len(keys) == len(set(keys)) == 3
-
-
-def test_arguments_that_look_the_same_are_told_apart(served: Served) -> None:
-    """A client's whole number is not the one of the HTTP API, and octets that are no text are not all one."""
-    (client,) = served.bench.clients
-    for value in (1, b"1", "1", b"\xff", b"\xfe"):
-        bind = spec.Queue.Bind(
-            queue="orders", exchange="amq.headers", routing_key="k", arguments={"a": value}
-        )
-        client.call(1, bind)
-    pair = PAIR.replace("topic", "headers")
-    made = served.api("POST", pair, {"routing_key": "k", "arguments": {"a": 1}})
-    keys = [row["properties_key"] for row in served.get(pair)]
-    assert len(set(keys)) == len(keys) == 6
-    address = "/api/bindings/%2F/e/amq.headers/q/" + made.headers["location"]
-    assert served.api("DELETE", address).status == 204
-    left = served.node.vhosts["/"].exchanges["amq.headers"].bindings
-    assert len(left) == 5
-    assert not [each for each in left if isinstance(each.arguments["a"], Long)]
 
 
 def test_empty_key_is_a_tilde(served: Served) -> None:
