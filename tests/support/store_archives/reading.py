@@ -25,6 +25,8 @@ ANY_TIME = "T:any"
 FILLED_WHEN_OPENED = "late"
 # What a definitions document says of the program that wrote it, and what each node makes for itself.
 OF_THE_PROGRAM = {"rabbit_version", "rabbitmq_version", "product_name", "product_version"}
+# Octets that are no text, as definitions showed them up to 0.1.0, and as they do now.
+SHOWN_OTHERWISE = {"\0\ufffd\ufffd": "Not UTF-8, base64 is: AP/O"}
 
 
 def body_row(body: bytes) -> Row:
@@ -91,6 +93,14 @@ def _with_any_time(found: Any, expected: Any) -> Any:
     return found
 
 
+def _as_shown_now(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_shown_now(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_shown_now(each) for each in value]
+    return SHOWN_OTHERWISE.get(value, value) if isinstance(value, str) else value
+
+
 def request(port: int, method: str, path: str, body: Any = None) -> Any:
     """Return the JSON that a node's HTTP API answers; None when it answers nothing."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
@@ -108,7 +118,7 @@ def request(port: int, method: str, path: str, body: Any = None) -> Any:
 
 def check(amqp_port: int, management_port: int, manifest: Row) -> None:
     """Compare a node with a manifest; its messages are taken. Raises AssertionError with the first difference."""
-    found, expected = definitions(management_port), manifest["definitions"]
+    found, expected = definitions(management_port), _as_shown_now(manifest["definitions"])
     assert list(found) == list(expected), f"kinds of definitions: {list(found)}"
     for kind, rows in expected.items():
         for one, other in itertools.zip_longest(found[kind], rows):
