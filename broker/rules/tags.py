@@ -1,0 +1,34 @@
+"""Tags as definitions and the HTTP API write them: a list, or one text with commas.
+
+Owns no state. Source: rabbit_auth_backend_internal:put_user (3.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from burrowmq.broker.rules.parameter_rules import RefusedValue
+
+ADMINISTRATOR = "administrator"
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Tags: a list, or one text with commas as older exports have it."""
+    if isinstance(value, str):
+        return tuple(each.strip() for each in value.split(",") if each.strip())
+    return tuple(str(each) for each in value) if isinstance(value, list) else ()
+
+
+def with_tags(user: Mapping[str, object]) -> Mapping[str, object]:
+    """What is said of a user, with tags where RabbitMQ 2.x said `administrator`, as 3.13 still takes it.
+
+    Raises: RefusedValue.
+    """
+    said = user.get(ADMINISTRATOR)
+    if "tags" in user or said is None:
+        return user
+    if said is True or said == "true":
+        return {**user, "tags": [ADMINISTRATOR]}
+    if said is False or said == "false":
+        return {**user, "tags": []}
+    raise RefusedValue(f"not_boolean: {said}")
