@@ -260,7 +260,7 @@ def log_location(invocation: Invocation) -> int:
 
 
 def await_startup(invocation: Invocation) -> int:
-    """await_startup, wait: until the node answers or the time is up. One whose application is stopped fails at once."""
+    """await_startup: until the node answers or the time is up. One whose application is stopped fails at once."""
     limit_s = invocation.patience_s(STARTUP_TIMEOUT_S)
     deadline = time.monotonic() + limit_s
     while True:
@@ -320,6 +320,11 @@ def _is_gone(invocation: Invocation, pid: int) -> bool:
         except Unreachable:
             return True
         return False
+    return is_process_gone(pid)
+
+
+def is_process_gone(pid: int) -> bool:
+    """Whether a process of this machine has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] == "Z"
@@ -327,7 +332,7 @@ def _is_gone(invocation: Invocation, pid: int) -> bool:
         pass
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
         return False
