@@ -167,7 +167,7 @@ def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: 
         raise ImportRefused(f"a text is no UTF-8{_place(entry)}") from error
     try:
         take(node, entry)
-    except (ValidationFailed, RefusedValue) as error:
+    except (ValidationFailed, RefusedValue, tags.NotBoolean) as error:
         raise ImportRefused(f"{error}{_place(entry)}") from error
     except AmqpError as error:
         raise ImportRefused(error.reply_text) from error

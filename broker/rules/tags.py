@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from burrowmq.broker.rules.parameter_rules import RefusedValue
-
 ADMINISTRATOR = "administrator"
+
+
+class NotBoolean(ValueError):
+    """What is no truth value, where one has to be."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(f"not_boolean: {value}")
+        self.value = value
 
 
 def texts(value: object) -> tuple[str, ...]:
@@ -22,7 +28,7 @@ def texts(value: object) -> tuple[str, ...]:
 def with_tags(user: Mapping[str, object]) -> Mapping[str, object]:
     """What is said of a user, with tags where RabbitMQ 2.x said `administrator`, as 3.13 still takes it.
 
-    Raises: RefusedValue.
+    Raises: NotBoolean.
     """
     said = user.get(ADMINISTRATOR)
     if "tags" in user or said is None:
@@ -31,4 +37,4 @@ def with_tags(user: Mapping[str, object]) -> Mapping[str, object]:
         return {**user, "tags": [ADMINISTRATOR]}
     if said is False or said == "false":
         return {**user, "tags": []}
-    raise RefusedValue(f"not_boolean: {said}")
+    raise NotBoolean(said)

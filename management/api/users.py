@@ -9,7 +9,7 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.rules.password_rules import WeakPassword
-from burrowmq.broker.rules.tags import with_tags
+from burrowmq.broker.rules.tags import NotBoolean, with_tags
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list, reply_one
@@ -71,7 +71,11 @@ def _tags(value: Any) -> list[str]:
 
 async def put(call: Call) -> web.Response:
     """PUT: make a user or change password and tags."""
-    name, body = _name(call), with_tags(await call.body())
+    name = _name(call)
+    try:
+        body: dict[str, Any] = dict(with_tags(await call.body()))
+    except NotBoolean as error:
+        raise bad_request(["not_boolean", error.value]) from error
     if "tags" not in body:
         raise bad_request("tags_not_present")
     password, hashed = body.get("password"), body.get("password_hash")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.broker.rules.parameter_rules import RefusedValue
-from burrowmq.broker.rules.tags import texts, with_tags
+from burrowmq.broker.rules.tags import NotBoolean, texts, with_tags
 
 
 @pytest.mark.parametrize(
@@ -21,5 +20,5 @@ def test_administrator_counts_where_there_are_no_tags() -> None:
     assert with_tags({"administrator": False})["tags"] == []
     assert with_tags({"administrator": True, "tags": "a"})["tags"] == "a"
     assert "tags" not in with_tags({"administrator": None})
-    with pytest.raises(RefusedValue, match="not_boolean: 1"):
+    with pytest.raises(NotBoolean, match="not_boolean: 1"):
         with_tags({"administrator": 1})
