@@ -366,6 +366,8 @@ def shutdown(invocation: Invocation) -> int:
 def stop(invocation: Invocation) -> int:
     """Stop [PIDFILE]: with a pid file, until that process is gone."""
     file = invocation.args[0] if invocation.args else ""
+    # Before, since a node takes its file along; where it cannot be read the node is stopped all the same, as there.
+    pid, why = _pid_in(file)
     try:
         answer = _stop(invocation)
     except Unreachable:
@@ -378,10 +380,16 @@ def stop(invocation: Invocation) -> int:
         invocation.banner(f"Stopping and halting node {name} ...")
         return OK
     invocation.banner(f"Stopping and halting node {name} (will monitor pid file {file}) ...")
-    try:
-        with open(file, encoding="ascii") as opened:
-            pid = int(opened.read().strip())
-    except (OSError, ValueError) as error:
-        raise failure(f"could not read the pid file {file}: {error}", UNAVAILABLE) from error
+    if pid is None:
+        raise failure(f"could not read the pid file {file}: {why}", UNAVAILABLE)
     _wait_until_gone(invocation, pid)
     return OK
+
+
+def _pid_in(file: str) -> tuple[int | None, str]:
+    """The number in a pid file, or None and why there is none."""
+    try:
+        with open(file, encoding="ascii") as opened:
+            return int(opened.read().strip()), ""
+    except (OSError, ValueError) as error:
+        return None, str(error)
