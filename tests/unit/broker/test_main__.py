@@ -122,7 +122,8 @@ class Program:
 def program(tmp_path: Path) -> Iterator[Program]:
     """One that leaves this process as it was."""
     interval = sys.getswitchinterval()
-    handlers = {number: signal.getsignal(number) for number in program_module.IGNORED}
+    numbers = (*program_module.IGNORED, *program_module.STOPPING)
+    handlers = {number: signal.getsignal(number) for number in numbers}
     yield Program(tmp_path / "data")
     sys.setswitchinterval(interval)
     for number, handler in handlers.items():
