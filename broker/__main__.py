@@ -41,6 +41,10 @@ FAILED_LIMIT_S = 1.5
 MANY_DEFINITIONS_BYTES = 1 << 20
 """With more definitions than that (some 5,000 queues) what serves HTTP is loaded before them: what lives as long as the
 process would else lie among what queues are made of, and keep its memory when they are deleted."""
+IGNORED = (signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2)
+"""Who sends the first wants files opened again (which they are by themselves), or has closed a terminal; ^Z would leave
+clients without heartbeats. Both as in RabbitMQ. The last two are other daemons' signals for their logs or settings."""
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 STDERR = 2
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
@@ -119,6 +123,14 @@ async def run(loaded: Loaded, pid: PidFile) -> int:
         return await _serve(loaded, sinks, tail, pid)
     finally:
         sinks.close()
+        _deafen(asyncio.get_running_loop())
+
+
+def _deafen(loop: asyncio.AbstractEventLoop) -> None:
+    """Nothing is left to stop: a second ^C would end the process as an interrupted one, without its last steps."""
+    for signum in STOPPING:
+        loop.remove_signal_handler(signum)
+        signal.signal(signum, signal.SIG_IGN)
 
 
 def _cannot_start(sinks: Sinks, reason: str) -> int:
@@ -137,7 +149,7 @@ async def _serve(loaded: Loaded, sinks: Sinks, tail: LogTail, pid: PidFile) -> i
         observer.configuration_warning(warning)
     loop = asyncio.get_running_loop()
     notice = ServiceNotice(os.environ)
-    for signum in (signal.SIGTERM, signal.SIGINT):
+    for signum in STOPPING:
         loop.add_signal_handler(signum, node.request_stop)
     if definitions_bytes(node.process.machine.filesystem, config.data_dir) > MANY_DEFINITIONS_BYTES:
         import_module("burrowmq.management.server").prepare()
@@ -228,8 +240,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    # As in RabbitMQ: who sends it wants files opened again (which they are by themselves), or has closed a terminal.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for signum in IGNORED:
+        signal.signal(signum, signal.SIG_IGN)
     pid = PidFile(loaded.pid_file)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

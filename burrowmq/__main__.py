@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from burrowmq.broker.__main__ import main
+from burrowmq.programs import server
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(server())

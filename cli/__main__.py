@@ -66,8 +66,13 @@ def _prepare_output() -> None:
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
-        elif getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
+        elif hasattr(stream, "reconfigure") and _is_picky(stream.errors, stream.encoding):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _is_picky(errors: str, encoding: str) -> bool:
+    """Whether it fails on characters; the C locale's takes octets that are no text, and no other characters."""
+    return errors == "strict" or (errors == "surrogateescape" and encoding != "utf-8")
 
 
 def _complain(text: str) -> None:

@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import socket
+import time
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -18,6 +19,7 @@ from burrowmq.cli.errors import TEMPFAIL, UNAVAILABLE, USAGE, CliError, bad_argu
 
 # Above this a path does not fit a socket address and goes through an open directory.
 SOCKET_PATH_LIMIT = 107
+READ_BYTES = 1 << 16
 
 
 def check_url(url: str, option: str = "--url") -> None:
@@ -52,6 +54,10 @@ class Unreachable(CliError):
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(UNAVAILABLE, text)
         self.reason = reason
+
+
+class NoNode(Exception):
+    """Something answers HTTP there, and not as a node does."""
 
 
 class NotRunning(Exception):
@@ -114,8 +120,19 @@ class NodeClient:
     def process(self) -> dict[str, Any]:
         """What the node's process said first about itself: node, pid, state, version and more."""
         if not self._process:
-            self._process = self.get("/api/burrowmq/process")
+            self._process = self._asked()
         return self._process
+
+    def _asked(self) -> dict[str, Any]:
+        try:
+            found = self.get("/api/burrowmq/process")
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+            found = None
+        if not isinstance(found, dict) or not {"node", "state"} <= found.keys():
+            raise self.unreachable(NoNode("is no node of BurrowMQ"))
+        return found
 
     @property
     def failure(self) -> str:
@@ -148,10 +165,11 @@ class NodeClient:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
         sent.update(self._authorization())
+        deadline_s = None if self.timeout_s is None else time.monotonic() + self.timeout_s
         try:
             connection.request(method, path, body=data, headers=sent)
             response = connection.getresponse()
-            raw, status = response.read(), response.status
+            raw, status = self._read(connection, response, deadline_s), response.status
         except TimeoutError as error:
             raise CliError(
                 TEMPFAIL, f"Error: no answer from {self.where} within {self.timeout_s} seconds"
@@ -160,12 +178,54 @@ class NodeClient:
             raise self.unreachable(error) from error
         finally:
             connection.close()
-        return _decoded(status, raw)
+        return self._decoded(status, raw)
+
+    @staticmethod
+    def _read(
+        connection: http.client.HTTPConnection,
+        response: http.client.HTTPResponse,
+        deadline_s: float | None,
+    ) -> bytes:
+        """The whole body, within what is left of the time: a socket's timeout begins anew with every octet."""
+        if deadline_s is None or connection.sock is None:
+            return response.read()
+        sock, parts = connection.sock, []
+        while True:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            sock.settimeout(left_s)
+            part = response.read1(READ_BYTES)
+            if not part:
+                break
+            parts.append(part)
+        if response.length:
+            raise http.client.IncompleteRead(b"".join(parts), response.length)
+        return b"".join(parts)
+
+    def _decoded(self, status: int, raw: bytes) -> Any:
+        try:
+            value = json.loads(raw) if raw else None
+        except ValueError:
+            value = None
+        if status < 400:
+            if status >= 300:
+                raise self.unreachable(NoNode(f"sends elsewhere (HTTP {status})"))
+            if raw and value is None and raw.strip() != b"null":
+                raise self.unreachable(NoNode("is no node of BurrowMQ"))
+            return value
+        if isinstance(value, dict):
+            if status == 503 and value.get("error") == "not_running":
+                raise NotRunning
+            raise Refused(status, str(value.get("error", "")), value.get("reason", value), value)
+        raise Refused(status, "", raw.decode("utf-8", "replace") or f"HTTP {status}")
 
     def unreachable(self, error: Exception) -> Unreachable:
         """The error that says what was tried."""
         reason = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
-        if isinstance(error, http.client.BadStatusLine):
+        if isinstance(error, NoNode):
+            reason = f"what answers there {error}: is it the management port?"
+        elif isinstance(error, http.client.BadStatusLine):
             reason = "what answers there does not speak HTTP: is it the management port?"
         way = (
             "Is the node running? --data-dir DIR (or BURROWMQ_DATA_DIR) names its data directory,\n"
@@ -214,17 +274,3 @@ def segment(name: str) -> str:
 
 def _default_port(scheme: str) -> int:
     return 15671 if scheme == "https" else 15672
-
-
-def _decoded(status: int, raw: bytes) -> Any:
-    try:
-        value = json.loads(raw) if raw else None
-    except ValueError:
-        value = None
-    if status < 400:
-        return value
-    if isinstance(value, dict):
-        if status == 503 and value.get("error") == "not_running":
-            raise NotRunning
-        raise Refused(status, str(value.get("error", "")), value.get("reason", value), value)
-    raise Refused(status, "", raw.decode("utf-8", "replace") or f"HTTP {status}")

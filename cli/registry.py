@@ -110,7 +110,7 @@ COMMANDS: dict[str, Command] = {
     "environment": Command("node", "environment", "", "Displays the configuration of the node"),
     "ping": Command("checks", "ping", "", "Checks that the node responds"),
     "await_startup": Command("node", "await_startup", "", "Waits for the node to start"),
-    "wait": Command("node", "await_startup", "[<pidfile>] [--pid <pid>]", "Waits for the node to start", 0, 1,
+    "wait": Command("wait", "wait", "[<pidfile>] [--pid <pid>]", "Waits for the node to start", 0, 1,
                     ("pid",)),
     "stop_app": Command("node", "stop_app", "", "Stops the broker, leaving its process running"),
     "start_app": Command("node", "start_app", "", "Starts the broker in its process again"),

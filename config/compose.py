@@ -82,7 +82,7 @@ COMPOSED = (
     Option("log.dir", units.text, None,
            "Directory of the log file; setting it, or turning the console off, makes one."),
     Option("log.file", units.text, None, "Name of the log file, or `false` for none."),
-    Option("nodename", units.unicode_text, None, "`name@host`; `rabbit@` this host if unset.", ours=True),
+    Option("nodename", units.node_name, None, "`name@host`; `rabbit@` this host if unset.", ours=True),
     Option("data_dir", units.directory, "data", "Directory that holds all data.", ours=True),
 )  # fmt: skip
 """The keys of which several make one value, as the functions below put them together."""

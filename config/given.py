@@ -57,6 +57,7 @@ def made_of(
         reading.try_tls(config)
         reading.check_ports(config)
         reading.remark_mechanisms(config)
+        reading.remark_definitions(config.load_definitions)
     if reading.problems:
         raise ConfigError(tuple(reading.problems))
     return Loaded(

@@ -26,12 +26,24 @@ _NAMES = {
 """What a part's address may be written as: beginnings of keys, and a variable."""
 
 
-def written(part: str, settings: Mapping[str, Setting]) -> Setting | None:
-    """The setting that gave a part its address; None where that is the default."""
+def written(part: str, settings: Mapping[str, Setting], host: str = "") -> Setting | None:
+    """The setting that gave a part its address, with that host in it; None where that is the default."""
     for key, setting in settings.items():
-        if key.startswith(_NAMES[part]):
+        if key.startswith(_NAMES[part]) and host in setting.value:
             return setting
     return None
+
+
+def overlaps(config: NodeConfig) -> Iterator[tuple[str, Endpoint, Endpoint]]:
+    """Yield the AMQP listeners' part, and two of its addresses of which the first has the second in it."""
+    for part, endpoints in (
+        ("listeners.tcp", config.listeners),
+        ("listeners.ssl", config.tls_listeners),
+    ):
+        found = (pair for pair in combinations(endpoints, 2) if _are_one(*pair))
+        for one, other in found:
+            wide, narrow = (one, other) if one.host in _EVERY else (other, one)
+            yield part, wide, narrow
 
 
 def clashes(config: NodeConfig) -> Iterator[tuple[str, str, Endpoint]]:

@@ -9,6 +9,8 @@ Invariants: nothing is written; a setting is taken, named in a warning or a prob
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +25,9 @@ from burrowmq.config.schema import NodeConfig, plain_options
 from burrowmq.config.setting import Setting
 
 _SUGGESTIONS = 3
+DEFINITIONS = frozenset(
+    {"load_definitions", "definitions.local.path", "management.load_definitions"}
+)
 LISTENER_VARIABLES = ("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_IP_ADDRESS")
 """They make a listener where no key does."""
 _ALL_KEYS = " (docs/configuration.md and rabbitmq.conf.example list all)"
@@ -168,6 +173,23 @@ class Reading:
                 setting, other = ports.written(first, self.settings), second
             if setting is not None:
                 self.refuse(setting, f"port {endpoint.port} is that of {other} too, name another")
+
+        for part, wide, narrow in ports.overlaps(config):
+            setting = ports.written(part, self.settings, narrow.host)
+            if setting is not None:
+                every = f"another of {part} has port {wide.port} of every address"
+                self.refuse(setting, f"{every}, leave one of the two out")
+
+    def remark_definitions(self, path: str | None) -> None:
+        """Say that a directory of definitions has none: a node without them, and without a first user, starts."""
+        if path is None or not os.path.isdir(path):
+            return
+        with contextlib.suppress(OSError):
+            if any(not name.startswith(".") for name in os.listdir(path)):
+                return
+            for key in DEFINITIONS & self.settings.keys():
+                text = f"{key}: there is no file in {path}; a new data directory gets no user then"
+                self.warn(self.settings[key], text)
 
     def effective(self) -> tuple[effective.Effective, ...]:
         """Return what the node will run with, and where each value comes from."""

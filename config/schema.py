@@ -76,10 +76,12 @@ class TcpConfig:
 class FirstUserConfig:
     """The user and virtual host that an empty data directory starts with."""
 
-    name: str = option("default_user", units.text, "guest", "User made in an empty data directory.")
+    name: str = option(
+        "default_user", units.short_text, "guest", "User made in an empty data directory."
+    )
     password: str = dataclasses.field(default="guest", repr=False)
     vhost: str = option(
-        "default_vhost", units.text, "/", "Virtual host made in an empty data directory."
+        "default_vhost", units.short_text, "/", "Virtual host made in an empty data directory."
     )
     configure: str = option(
         "default_permissions.configure", units.pattern, ".*", "What that user may configure."

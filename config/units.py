@@ -31,6 +31,7 @@ _PORT_MAX = 65535
 FRAME_SIZE_MIN = 4096
 C_INT_MAX = 2**31 - 1
 """What an option of a socket may be."""
+_SHORT_MAX = 255
 _NUMBER_MAX = 40
 """No number has so many characters."""
 QUEUE_TYPES = ("classic", "quorum", "stream")
@@ -67,6 +68,21 @@ def unicode_text(value: str) -> str:
     except UnicodeEncodeError:
         raise ValueError("it is not UTF-8 text") from None
     return text(value)
+
+
+def short_text(value: str) -> str:
+    """Return the name of a user or virtual host, unless AMQP has no room for it."""
+    if len(unicode_text(value).encode()) > _SHORT_MAX:
+        raise ValueError(f"it has more than {_SHORT_MAX} octets")
+    return value
+
+
+def node_name(value: str) -> str:
+    """Return a node's name: `name`, or `name@host`."""
+    name, at, host = unicode_text(value).partition("@")
+    if not name or (at and not host) or "@" in host:
+        raise ValueError(f"{value!r} is not of the form name@host")
+    return value
 
 
 def directory(value: str) -> str:

@@ -31,6 +31,8 @@ class BoundSockets:
 
     def __init__(self) -> None:
         self.control: socket.socket | None = None
+        # Of its file, taken as it is made: who removes it, or moves the directory, ends no start.
+        self.control_identity = (0, 0, 0)
         self.api: list[socket.socket] = []
         self.prometheus: list[socket.socket] = []
         self.secure_api: list[socket.socket] = []
@@ -49,7 +51,7 @@ def bind(process: ServerProcess) -> BoundSockets:
     try:
         path = settings.control_socket(config)
         if path:
-            bound.control = _control(path)
+            bound.control, bound.control_identity = _control(path)
         _bind_all(settings.management_addresses(config), bound.api)
         _bind_all(settings.prometheus_addresses(config), bound.prometheus)
         _bind_all(settings.tls_addresses(config.management), bound.secure_api)
@@ -68,7 +70,13 @@ def bind_api(bound: BoundSockets, host: str, port: int) -> socket.socket:
     return sock
 
 
-def _control(path: str) -> socket.socket:
+def identity_of(path: str) -> tuple[int, int, int]:
+    """Of a socket's file: its time is that of its creation, which a change of mode or owner leaves alone."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _control(path: str) -> tuple[socket.socket, tuple[int, int, int]]:
     try:
         return _bind_control(path)
     except OSError as error:
@@ -77,8 +85,8 @@ def _control(path: str) -> socket.socket:
         raise CannotOpen(text) from error
 
 
-def _bind_control(path: str) -> socket.socket:
-    """A socket in the data directory that only its owner can open."""
+def _bind_control(path: str) -> tuple[socket.socket, tuple[int, int, int]]:
+    """A socket in the data directory that only its owner can open, and its file's identity."""
     # What is there was left by a node that was killed: the data directory is locked by us.
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
@@ -88,6 +96,7 @@ def _bind_control(path: str) -> socket.socket:
     before = os.umask(0o177)
     try:
         sock.bind(settings.bindable(path, directory))
+        identity = identity_of(path)
         sock.listen(BACKLOG)
         sock.setblocking(False)
     except OSError:
@@ -96,7 +105,7 @@ def _bind_control(path: str) -> socket.socket:
     finally:
         os.umask(before)
         os.close(directory)
-    return sock
+    return sock, identity
 
 
 def _bind_all(addresses: Sequence[settings.Address], sockets: list[socket.socket]) -> None:

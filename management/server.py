@@ -41,7 +41,7 @@ from burrowmq.management.answers.reply import (
     unauthorised,
 )
 from burrowmq.management.api import definitions_diff, operator
-from burrowmq.management.bound_sockets import BoundSockets
+from burrowmq.management.bound_sockets import BoundSockets, identity_of
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
 from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
@@ -308,7 +308,7 @@ class Management:
     async def start(self, bound: BoundSockets) -> None:
         """Serve on the bound sockets, which are ours from now on."""
         if bound.control is not None:
-            self._socket_identity = _identity(self._socket_path)
+            self._socket_identity = bound.control_identity
             runner = await self._runner(create_app(self._host, trusted=True, rates=self.rates))
             await web.SockSite(runner, bound.control).start()
         config = self._config
@@ -376,7 +376,7 @@ class Management:
         if self._socket_path:
             with contextlib.suppress(OSError):
                 # While the application was stopped, another node may have taken the directory over.
-                if _identity(self._socket_path) == self._socket_identity:
+                if identity_of(self._socket_path) == self._socket_identity:
                     os.unlink(self._socket_path)
 
     async def _sample_for_ever(self) -> None:
@@ -410,12 +410,6 @@ class Management:
 
 def _nobody() -> None:
     return None
-
-
-def _identity(path: str) -> tuple[int, int, int]:
-    """Of a socket's file: its time is that of its creation, which a change of mode or owner leaves alone."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def prepare() -> None:

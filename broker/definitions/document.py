@@ -24,6 +24,7 @@ from burrowmq.broker.definitions.restore import create_vhost, put_vhost
 from burrowmq.broker.definitions.same_bindings import SameBindings
 from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.rules import tags
 from burrowmq.broker.rules.auth import Permission, TopicPermission
 from burrowmq.broker.rules.parameter_rules import (
     RefusedValue,
@@ -166,7 +167,7 @@ def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: 
         raise ImportRefused(f"a text is no UTF-8{_place(entry)}") from error
     try:
         take(node, entry)
-    except (ValidationFailed, RefusedValue) as error:
+    except (ValidationFailed, RefusedValue, tags.NotBoolean) as error:
         raise ImportRefused(f"{error}{_place(entry)}") from error
     except AmqpError as error:
         raise ImportRefused(error.reply_text) from error
@@ -215,13 +216,6 @@ def _name(entry: Entry, key: str, default: str | None = None) -> str:
     return value
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    """Tags: a list, or one text with commas as older exports have it."""
-    if isinstance(value, str):
-        return tuple(each.strip() for each in value.split(",") if each.strip())
-    return tuple(str(each) for each in value) if isinstance(value, list) else ()
-
-
 def _arguments(entry: Entry) -> FieldTable:
     found = entry.get("arguments", {})
     value = {} if found == [] else from_json(found)  # Erlang has one empty list for both
@@ -253,12 +247,12 @@ def _user_name(node: DefinedNode, entry: Entry) -> str:
 
 
 def _take_user(node: DefinedNode, entry: Entry) -> None:
-    name, auth = _text(entry, "name"), node.auth
+    name, auth, entry = _text(entry, "name"), node.auth, tags.with_tags(entry)
     if "tags" not in entry:
         raise ImportRefused(f"tags_not_present{_place(entry)}")
     if entry.get("password") is not None and entry.get("password_hash") is not None:
         raise ImportRefused(f"both_password_and_password_hash_are_provided{_place(entry)}")
-    tags = _texts(entry["tags"])
+    own = tags.texts(entry["tags"])
     if "password_hash" in entry or "password" not in entry:
         password_hash = _text(entry, "password_hash", "")
         try:  # exports of RabbitMQ up to 3.6.0 do not name the algorithm
@@ -268,10 +262,10 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
         algorithm = str(entry.get("hashing_algorithm") or known_by_length)
         if algorithm not in ALGORITHMS:
             raise ImportRefused(["unknown_hashing_algorithm", algorithm])
-        auth.put_user(name, password_hash, tags, algorithm)
+        auth.put_user(name, password_hash, own, algorithm)
     else:
         _take_password(auth, name, entry)
-        auth.set_tags(name, tags)
+        auth.set_tags(name, own)
     if "limits" in entry:
         auth.set_limits(name, user_limits(entry["limits"]))
 
@@ -298,11 +292,11 @@ def _take_vhost(node: DefinedNode, entry: Entry) -> None:
     )
     described = said.get("description", vhost.description)
     description = "" if described is None else str(described)
-    tags = list(_texts(said["tags"])) if "tags" in said else vhost.tags
+    own = list(tags.texts(said["tags"])) if "tags" in said else vhost.tags
     kind = kind or vhost.default_queue_type
     is_protected = said.get("protected_from_deletion", vhost.is_protected) is True
     new, old = (
-        (description, tags, kind, is_protected),
+        (description, own, kind, is_protected),
         (vhost.description, vhost.tags, vhost.default_queue_type, vhost.is_protected),
     )
     if new != old:

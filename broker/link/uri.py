@@ -35,7 +35,8 @@ class BadUri(ValueError):
     """It is no AMQP URI; `term` is why, as Erlang prints it."""
 
     def __init__(self, term: str, uri: str) -> None:
-        super().__init__(f"{term.replace(uri, public(uri))} in {public(uri)}")
+        shown = public(uri)
+        super().__init__(term.replace(f'"{uri}"', f'"{shown}"') + f" in {shown}")
         self.term = term
         self.uri = uri
 

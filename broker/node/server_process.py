@@ -82,6 +82,8 @@ class ServerProcess:
     codec_name: str = CODEC_NAME
     sockets_max: int = field(default_factory=resources.sockets_max)
     started_at: float = field(default_factory=time.time)
+    started_monotonic_s: float = field(default_factory=time.monotonic)
+    """The same by a clock that nobody sets: machines begin with a wrong time, and get the right one later."""
 
     @property
     def name(self) -> str:

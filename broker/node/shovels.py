@@ -200,5 +200,6 @@ def _without_secrets(text: str, value: object) -> str:
         uris = given.get(key)
         for uri in uris if isinstance(uris, list) else [uris]:
             if isinstance(uri, str) and uri:
-                text = text.replace(uri, public(uri))
+                # Between quotes only: a short one may be a part of the sentence, too.
+                text = text.replace(f'"{uri}"', f'"{public(uri)}"')
     return text

@@ -260,7 +260,7 @@ def log_location(invocation: Invocation) -> int:
 
 
 def await_startup(invocation: Invocation) -> int:
-    """await_startup, wait: until the node answers or the time is up. One whose application is stopped fails at once."""
+    """await_startup: until the node answers or the time is up. One whose application is stopped fails at once."""
     limit_s = invocation.patience_s(STARTUP_TIMEOUT_S)
     deadline = time.monotonic() + limit_s
     while True:
@@ -320,6 +320,11 @@ def _is_gone(invocation: Invocation, pid: int) -> bool:
         except Unreachable:
             return True
         return False
+    return is_process_gone(pid)
+
+
+def is_process_gone(pid: int) -> bool:
+    """Whether a process of this machine has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] == "Z"
@@ -327,7 +332,7 @@ def _is_gone(invocation: Invocation, pid: int) -> bool:
         pass
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
         return False
@@ -361,6 +366,8 @@ def shutdown(invocation: Invocation) -> int:
 def stop(invocation: Invocation) -> int:
     """Stop [PIDFILE]: with a pid file, until that process is gone."""
     file = invocation.args[0] if invocation.args else ""
+    # Before, since a node takes its file along; where it cannot be read the node is stopped all the same, as there.
+    pid, why = _pid_in(file)
     try:
         answer = _stop(invocation)
     except Unreachable:
@@ -373,10 +380,16 @@ def stop(invocation: Invocation) -> int:
         invocation.banner(f"Stopping and halting node {name} ...")
         return OK
     invocation.banner(f"Stopping and halting node {name} (will monitor pid file {file}) ...")
-    try:
-        with open(file, encoding="ascii") as opened:
-            pid = int(opened.read().strip())
-    except (OSError, ValueError) as error:
-        raise failure(f"could not read the pid file {file}: {error}", UNAVAILABLE) from error
+    if pid is None:
+        raise failure(f"could not read the pid file {file}: {why}", UNAVAILABLE)
     _wait_until_gone(invocation, pid)
     return OK
+
+
+def _pid_in(file: str) -> tuple[int | None, str]:
+    """The number in a pid file, or None and why there is none."""
+    try:
+        with open(file, encoding="ascii") as opened:
+            return int(opened.read().strip()), ""
+    except (OSError, ValueError) as error:
+        return None, str(error)

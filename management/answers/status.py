@@ -39,7 +39,7 @@ def burrowmq_version() -> str:
 
 def uptime_s(node: RunningNode) -> float:
     """Seconds since the node started."""
-    return max(0.0, time.time() - float(node.process.started_at))
+    return time.monotonic() - float(node.process.started_monotonic_s)
 
 
 def memory(node: RunningNode, resident: int | None = None) -> Document:

@@ -91,7 +91,7 @@ async def virtual_hosts(call: Call) -> web.Response:
 async def port_listener(call: Call) -> web.Response:
     """Whether a port is open."""
     text = call.path("port")
-    if not is_number(text):
+    if not is_number(text.removeprefix("-")):
         raise bad_request("Invalid port")
     ports = [row["port"] for row in status.listeners(call.node)]
     if int(text) in ports:
@@ -114,7 +114,7 @@ async def certificates(call: Call) -> web.Response:
     within, unit = call.path("within"), call.path("unit")
     if unit not in UNITS:
         raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
-    if not is_number(within) or int(within) * UNITS[unit] > DAYS_MAX:
+    if not is_number(within.removeprefix("-")) or abs(int(within)) * UNITS[unit] > DAYS_MAX:
         raise bad_request("Invalid expiration period.")
     limit = datetime.now(UTC) + timedelta(days=int(within) * UNITS[unit])
     found = await asyncio.to_thread(status.expiring, call.node, limit)

@@ -9,6 +9,7 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.rules.password_rules import WeakPassword
+from burrowmq.broker.rules.tags import NotBoolean, with_tags
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list, reply_one
@@ -23,6 +24,9 @@ from burrowmq.management.answers.reply import (
     text_of,
 )
 
+OTHERS = {"bulk-delete": ("POST",), "without-permissions": ("GET", "HEAD")}
+"""What stands beside users in their place, with its methods."""
+
 
 async def users(call: Call) -> web.Response:
     """The list."""
@@ -36,9 +40,18 @@ async def without_permissions(call: Call) -> web.Response:
     return await reply_list(call, rows, sort=("name",))
 
 
+def _name(call: Call) -> str:
+    """Whom a path names. Raises HTTPMethodNotAllowed: the two other resources beside users have few methods."""
+    name = call.path("user")
+    if name in OTHERS:
+        raise web.HTTPMethodNotAllowed(call.request.method, OTHERS[name])
+    return name
+
+
 def _user(call: Call) -> dict[str, Any]:
+    name = _name(call)
     for row in inspect.users(call.node):
-        if row["name"] == call.path("user"):
+        if row["name"] == name:
             return row
     raise not_found()
 
@@ -58,7 +71,11 @@ def _tags(value: Any) -> list[str]:
 
 async def put(call: Call) -> web.Response:
     """PUT: make a user or change password and tags."""
-    body, name = await call.body(), call.path("user")
+    name = _name(call)
+    try:
+        body: dict[str, Any] = dict(with_tags(await call.body()))
+    except NotBoolean as error:
+        raise bad_request(["not_boolean", error.value]) from error
     if "tags" not in body:
         raise bad_request("tags_not_present")
     password, hashed = body.get("password"), body.get("password_hash")
@@ -82,9 +99,9 @@ async def put(call: Call) -> web.Response:
 
 async def delete(call: Call) -> web.Response:
     """DELETE with all permissions."""
-    _user(call)
+    name = _user(call)["name"]
     commands.commit.require_cluster(call.node)
-    commands.users.delete_user(call.node, call.path("user"))
+    commands.users.delete_user(call.node, name)
     return no_content()
 
 

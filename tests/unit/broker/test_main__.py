@@ -121,10 +121,13 @@ class Program:
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     """One that leaves this process as it was."""
-    interval, at_hangup = sys.getswitchinterval(), signal.getsignal(signal.SIGHUP)
+    interval = sys.getswitchinterval()
+    numbers = (*program_module.IGNORED, *program_module.STOPPING)
+    handlers = {number: signal.getsignal(number) for number in numbers}
     yield Program(tmp_path / "data")
     sys.setswitchinterval(interval)
-    signal.signal(signal.SIGHUP, at_hangup)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 # -- a run ------------------------------------------------------------------------------------------------------------
@@ -136,17 +139,20 @@ def test_a_signal_ends_it_cleanly(program: Program, number: signal.Signals) -> N
     assert program.log.text.index("Starting BurrowMQ") < program.log.text.index(READY_TEXT)
 
 
-def test_a_hangup_does_not_end_it(program: Program) -> None:
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2])
+def test_signals_of_terminals_and_other_daemons_do_not_end_it(
+    program: Program, number: signal.Signals
+) -> None:
     heard: list[int] = []
 
-    def hang_up() -> None:
-        os.kill(os.getpid(), signal.SIGHUP)
+    def send() -> None:
+        os.kill(os.getpid(), number)
         with client(program.config) as channel:
             channel.queue_declare("q")
         program.stop()
 
-    signal.signal(signal.SIGHUP, lambda number, _: heard.append(number))
-    assert program.call(hang_up) == 0
+    signal.signal(number, lambda number, _: heard.append(number))
+    assert program.call(send) == 0
     assert not heard
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,61 @@ def test_a_url_that_is_none_is_refused() -> None:
         output = ctl("--url", url, "ping")
         assert (output.code, "--url : " in output.err) == (64, True), url
         assert "secret" not in output.err
+
+
+@contextmanager
+def answering(*answers: bytes, every_s: float = 0.0) -> Iterator[str]:
+    """A server that says the same to everybody, piece by piece; its URL."""
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    with client:
+                        client.recv(65536)
+                        for piece in answers:
+                            client.sendall(piece)
+                            ended.wait(every_s)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            ended.set()
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def http_answer(status: str, body: bytes, length: int | None = None) -> bytes:
+    """One of an HTTP server."""
+    size = len(body) if length is None else length
+    return f"HTTP/1.1 {status}\r\nContent-Length: {size}\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (http_answer("200 OK", b"hello"), "what answers there is no node of BurrowMQ: is it"),
+        (http_answer("200 OK", b'{"a": 1}'), "what answers there is no node of BurrowMQ: is it"),
+        (http_answer("200 OK", b""), "what answers there is no node of BurrowMQ: is it"),
+        (http_answer("404 Not Found", b"no"), "what answers there is no node of BurrowMQ: is it"),
+        (http_answer("302 Found", b""), "what answers there sends elsewhere (HTTP 302): is it"),
+        (http_answer("200 OK", b"[", 9), "IncompleteRead(1 bytes read, 8 more expected)"),
+    ],
+)
+def test_what_is_no_node_is_said_to_be_that(answer: bytes, told: str) -> None:
+    with answering(answer) as url:
+        output = ctl("--url", url, "list_queues")
+    assert (output.code, told in output.err) == (69, True), output.err
+
+
+def test_an_answer_that_goes_on_and_on_is_not_waited_for() -> None:
+    with answering(http_answer("200 OK", b"[", 9999), *[b" "] * 9990, every_s=0.02) as url:
+        output = ctl("--url", url, "--timeout", "0.5", "list_queues")
+    assert (output.code, output.err) == (75, f"Error: no answer from {url} within 0.5 seconds\n")
 
 
 def test_another_protocol_is_said_to_be_that() -> None:

@@ -279,6 +279,20 @@ def test_an_output_that_knows_few_characters_shows_the_others_by_number(
             assert ("日本" if encoding == "utf-8" else r"\u65e5\u672c") in shown
 
 
+def test_the_c_locale_has_boxes_and_names_by_number(served: Served) -> None:
+    served.ctl("add_vhost", "日本")
+    ctl_words = [sys.executable, "-m", "burrowmq.cli", "--data-dir", str(served.data_dir), "-q"]
+    c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = subprocess.run(
+        [*ctl_words, "list_vhosts", "name", "--formatter", "pretty_table"],
+        env={**os.environ, **c_locale},
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert rb"\u2502 \u65e5\u672c" in ended.stdout
+
+
 def test_an_argument_that_is_no_text_is_refused(served: Served) -> None:
     for words in (["list_queues", "-p", "\udcff"], ["add_user", "\udcff", "x"]):
         output = served.ctl(*words)

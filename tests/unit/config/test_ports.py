@@ -70,3 +70,27 @@ def test_the_other_names_of_a_port_are_told(
 )  # fmt: skip
 def test_other_addresses_are_no_clash(settings: dict[str, str]) -> None:
     load(None, {}, list(settings.items()), None)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("7000", "127.0.0.1:7000"),
+        ("0.0.0.0:7000", "127.0.0.1:7000"),
+        ("[::]:7000", "[::1]:7000"),
+    ],
+)
+def test_a_listener_within_another_is_told_with_its_line(
+    tmp_path: Path, wide: str, narrow: str
+) -> None:
+    for lines in ((wide, narrow), (narrow, wide)):
+        file = tmp_path / "a.conf"
+        file.write_text("".join(f"listeners.tcp.{n} = {each}\n" for n, each in enumerate(lines)))
+        with pytest.raises(ConfigError) as caught:
+            load(str(file), {}, (), None)
+        (problem,) = caught.value.problems
+        at = lines.index(narrow)
+        assert str(problem) == (
+            f"{file}:{at + 1}: listeners.tcp.{at}: another of listeners.tcp has port 7000 of every"
+            " address, leave one of the two out"
+        )

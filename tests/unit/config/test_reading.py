@@ -108,3 +108,30 @@ def test_a_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     file = tmp_path / "a.conf"
     file.write_text("heartbeat = 3\n")
     assert problems(file) == [f"{file}: is longer than 10 characters"]
+
+
+@pytest.mark.parametrize("key", ["load_definitions", "definitions.local.path"])
+def test_a_directory_without_definitions_is_told(tmp_path: Path, key: str) -> None:
+    directory = tmp_path / "definitions"
+    directory.mkdir()
+    (directory / "..data").mkdir()
+    file = tmp_path / "a.conf"
+    file.write_text(f"{key} = {directory}\n")
+    (told,) = load(str(file), {}, (), None).warnings
+    why = f"there is no file in {directory}; a new data directory gets no user then"
+    assert told == f"{file}:1: {key}: {why}"
+    (directory / "a.json").write_text("{}")
+    assert load(str(file), {}, (), None).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["a@b@c", "@host", "name@", ""])
+def test_a_node_s_name_has_one_host_at_most(name: str) -> None:
+    with pytest.raises(ConfigError, match="is not of the form name@host"):
+        load(None, {}, (("nodename", name),), None)
+
+
+@pytest.mark.parametrize("key", ["default_user", "default_vhost"])
+def test_a_name_that_amqp_has_no_room_for(key: str) -> None:
+    load(None, {}, ((key, "é" * 127),), None)
+    with pytest.raises(ConfigError, match=f"{key}: it has more than 255 octets"):
+        load(None, {}, ((key, "é" * 128),), None)

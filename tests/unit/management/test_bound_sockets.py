@@ -68,6 +68,16 @@ def test_a_control_socket_that_the_disk_refuses_is_named(tmp_path: Path) -> None
     )
 
 
+def test_the_file_is_known_though_it_goes_at_once(tmp_path: Path) -> None:
+    opened = bound_sockets.bind(process_in(tmp_path))
+    try:
+        found = bound_sockets.identity_of(str(tmp_path / "control.sock"))
+        (tmp_path / "control.sock").unlink()
+        assert opened.control_identity == found
+    finally:
+        opened.close()
+
+
 def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
     bound_sockets.bind(process_in(tmp_path)).close()
     assert (tmp_path / "control.sock").exists()

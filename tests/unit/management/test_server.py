@@ -17,8 +17,10 @@ from urllib.parse import quote
 import pytest
 
 from burrowmq.config.schema import ManagementConfig
+from burrowmq.management import settings
 from burrowmq.management.answers.reply import Call
-from burrowmq.management.server import Management
+from burrowmq.management.bound_sockets import bind
+from burrowmq.management.server import Management, start
 from tests.support.bench.node import NodeBench
 from tests.support.served import Served, serving
 
@@ -205,6 +207,19 @@ def test_a_control_socket_that_another_node_has_made_stays(tmp_path: Path) -> No
         path.unlink()
         path.write_text("of another node")
     assert path.read_text() == "of another node"
+
+
+def test_a_control_socket_that_goes_before_it_is_served_ends_no_start(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+
+        async def start_and_stop() -> str:
+            bound = bind(bench.host.process)
+            os.unlink(settings.control_socket(bench.host.process.config))
+            management = await start(bench.host, bound)
+            await management.stop()
+            return "stopped"
+
+        assert bench.loop.run_until_complete(start_and_stop()) == "stopped"
 
 
 def test_a_sample_of_another_application_is_forgotten(tmp_path: Path) -> None:

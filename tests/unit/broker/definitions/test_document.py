@@ -15,6 +15,7 @@ DOCUMENT: dict[str, Any] = {
     "rabbit_version": "3.8.1",
     "users": [
         {"name": "bob", "password_hash": "YWJj", "tags": "monitoring,management"},
+        {"name": "old", "password_hash": "YWJj", "administrator": True},
         {
             "name": "eve",
             "password": "secret",
@@ -87,6 +88,8 @@ def test_everything_is_made() -> None:
     node = empty()
     import_document(node, DOCUMENT)
     assert node.auth.users["bob"].tags == ("monitoring", "management")
+    assert node.auth.users["eve"].tags == ("administrator",)
+    assert node.auth.users["old"].tags == ("administrator",)
     assert node.auth.users["eve"].limits == {"max-channels": 1}
     node.auth.authenticate("eve", "secret", is_loopback=True)
     assert node.auth.permissions[("v", "bob")].configure == "^a"
@@ -193,6 +196,10 @@ def test_into_one_vhost() -> None:
         ),
         ({"queues": [5]}, "queues must be a list of objects"),
         ({"users": [{"name": "u", "password_hash": ""}]}, "tags_not_present (u)"),
+        (
+            {"users": [{"name": "u", "password_hash": "", "administrator": "yes"}]},
+            "not_boolean: yes (u)",
+        ),
         (
             {"users": [{"name": "u", "password_hash": "%%", "tags": ""}]},
             ["not_base64", "%%"],

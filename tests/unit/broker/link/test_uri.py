@@ -84,3 +84,10 @@ def test_built_and_parsed_again() -> None:
     found = parse(uri, "x")
     assert (found.host, found.port, found.vhost) == ("h", 5, "/a")
     assert (found.username, found.password) == ("u@", ":p")
+
+
+@pytest.mark.parametrize("uri", ["", "e", "no"])
+def test_what_is_hidden_does_not_hide_the_reason(uri: str) -> None:
+    with pytest.raises(BadUri) as refused:
+        parse(uri, "/")
+    assert str(refused.value) == "{unable_to_parse_uri,no_scheme} in (no URI)"

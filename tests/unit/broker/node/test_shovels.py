@@ -104,6 +104,16 @@ def test_the_start_s_error_has_no_password_in_it(tmp_path: Path) -> None:
     assert "hidden" not in str(found.value)
 
 
+def test_what_is_no_uri_is_hidden_in_quotes_only(tmp_path: Path) -> None:
+    file = tmp_path / "shovels.json"
+    wrong = {"src-uri": "x", "src-exchange": "a", "src-queue": "q", "dest-uri": "e"}
+    file.write_text(json.dumps({"s": {**STATIC["mine"], **wrong}}))
+    with ShovelBench(tmp_path) as world, pytest.raises(ImportRefused) as found:
+        world.bench.node.shovels.read_static(str(file))
+    assert "src-exchange" in str(found.value)
+    assert '"(no URI)" not a valid URI: {{unable_to_parse_uri,no_scheme},' in str(found.value)
+
+
 def test_a_parameter_is_refused_before_it_is_kept(tmp_path: Path) -> None:
     with ShovelBench(tmp_path) as world:
         with pytest.raises(ValueError, match="src-uri should be list"):

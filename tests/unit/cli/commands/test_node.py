@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,6 +93,36 @@ def test_stop_with_a_pid_file_returns_when_that_process_is_gone(
     assert served.ctl("stop", str(file)) == (0, banner, ""), "nobody has waited for it yet"
     process.wait()
     assert served.ctl("-q", "stop", str(file)) == (0, "", "")
+
+
+def test_a_pid_file_that_the_node_takes_along_has_been_read(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    file.write_text("1")
+
+    class Stopping(http.server.BaseHTTPRequestHandler):
+        """A node that has ended by the time that its answer is read."""
+
+        def do_POST(self) -> None:
+            file.unlink()
+            body = b'{"node": "a@b"}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Stopping) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        output = ctl("--url", f"http://127.0.0.1:{server.server_port}", "-q", "stop", str(file))
+        server.shutdown()
+        thread.join()
+    assert output == (0, "", "")
 
 
 @pytest.mark.parametrize("content", [None, "", "none"])

@@ -68,3 +68,11 @@ def test_aliveness_is_tried_with_the_callers_own_rights(served: Served) -> None:
     assert "aliveness-test" not in served.node.vhosts["/"].queues
     served.api("PUT", "/api/permissions/%2F/watch", rights)
     assert served.api("GET", path, login="watch:x").body == {"status": "ok"}
+
+
+def test_numbers_below_zero_are_numbers(served: Served) -> None:
+    answer = served.api("GET", f"{CHECKS}/port-listener/-5")
+    assert (answer.status, answer.body["missing"]) == (503, -5)
+    assert served.api("GET", f"{CHECKS}/certificate-expiration/-1/days").status == 200
+    assert served.api("GET", f"{CHECKS}/certificate-expiration/-9000/years").status == 400
+    assert served.api("GET", f"{CHECKS}/port-listener/--5").status == 400

@@ -175,3 +175,33 @@ def test_what_is_no_text_is_refused_and_not_kept_as_python_writes_it(
 
 def test_a_list_of_users_is_a_list(served: Served) -> None:
     assert served.api("POST", "/api/users/bulk-delete", {"users": "guest"}).status == 400
+
+
+def test_the_key_of_rabbitmq_2_stands_for_tags(served: Served) -> None:
+    for value, tags in ((True, ["administrator"]), ("true", ["administrator"]), (False, [])):
+        body = {"password": "x", "administrator": value}
+        assert served.api("PUT", "/api/users/u", body).status in {201, 204}
+        assert served.get("/api/users/u")["tags"] == tags
+    refused = served.api("PUT", "/api/users/u", {"password": "x", "administrator": 1})
+    assert (refused.status, refused.body["reason"]) == (400, ["not_boolean", 1])
+    both = {"password": "x", "administrator": True, "tags": "monitoring"}
+    assert served.api("PUT", "/api/users/u", both).status == 204
+    assert served.get("/api/users/u")["tags"] == ["monitoring"]
+
+
+@pytest.mark.parametrize(
+    ("path", "methods", "allowed"),
+    [
+        ("bulk-delete", ("GET", "PUT", "DELETE"), "POST, OPTIONS"),
+        ("without-permissions", ("PUT", "POST", "DELETE"), "HEAD, GET, OPTIONS"),
+    ],
+)
+def test_what_stands_beside_users_is_none(
+    served: Served, path: str, methods: tuple[str, ...], allowed: str
+) -> None:
+    for method in methods:
+        answer = served.api(method, f"/api/users/{path}", {"password": "x", "tags": ""})
+        assert (method, answer.status) == (method, 405)
+        if method != "POST":
+            assert answer.headers["allow"] == allowed
+    assert path not in [row["name"] for row in served.get("/api/users")]
