@@ -377,7 +377,7 @@ class FrontEnd:
         return self._scheduler.monotonic() * 1000.0
 
     def _expire(self) -> None:
-        self._questions.expire(self.now_ms())
+        self._link.write(self._questions.expire(self.now_ms()))
         self._is_expiring = self._questions.is_waiting
         if self._is_expiring:
             self._scheduler.call_later(EXPIRE_S, self._expire)

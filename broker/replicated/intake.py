@@ -8,6 +8,9 @@ A message that goes back unseen counts as delivered at the server, so where ther
 pulled ahead either. One that comes behind a later one was delivered before, too, whatever its count: servers deliver
 in order, and who leads since another one died may not know the last of what that one has delivered.
 
+Who leads the consumer may be a server that has not heard yet of what a majority has. So who asks for one message and
+gets none is told that there is none only when the stream's leader says so, too.
+
 When the last consumer leaves, its subscription ends, and with it what is asked for; what is here goes back. Where only
 one front-end at a time is given messages (`pin`), this one lets others be it once it holds nothing any more.
 
@@ -27,12 +30,12 @@ from burrowmq.broker.queue.serve.getters import Getter
 from burrowmq.broker.replicated.front_end import FrontEnd
 from burrowmq.broker.replicated.overdue import deadline_of
 from burrowmq.broker.replicated.shelf import Shelf
-from burrowmq.broker.replicated.stream import CONSUMER
+from burrowmq.broker.replicated.stream import CONSUMER, QueueStream
 from burrowmq.cluster import api
 from burrowmq.cluster.intake import Acks, Pulls
 from burrowmq.cluster.pin import Pin
 from burrowmq.cluster.record import RecordError, unpack
-from burrowmq.cluster.wire import Delivered, encode_publish
+from burrowmq.cluster.wire import Delivered, WireError, decode_headers, encode_publish
 from burrowmq.protocol.constants import PROP_EXPIRATION
 
 AHEAD_COUNT: Final = 4_000
@@ -48,9 +51,14 @@ SINGLE_WORKING_MS: Final = 1_500.0
 """Or so often, where it waits for 5 s."""
 GONE: Final = frozenset((404, 409, 503))
 """Statuses that may mean that the consumer is no more: mostly its leader has changed."""
+NOBODY: Final = frozenset((409, 503))
 RETURNED_MS: Final = 11_000.0
 """What went back so long ago is there again: a server that has missed the word of it waits for 10 s."""
 GET_MS: Final = 5_000.0
+"""Who waits for basic.get waits so long for an answer."""
+LATE_MS: Final = 2_000.0
+"""Or so long for a message that the stream has and nobody is given: it may have been taken out with other tools."""
+GET_AGAIN_MS: Final = 10.0
 
 
 class Intake:
@@ -58,13 +66,12 @@ class Intake:
 
     def __init__(
         self,
-        stream: str,
+        stream: QueueStream,
         front_end: FrontEnd,
         shelf: Shelf,
         consumers: Consumers,
         *,
         changed: Callable[[], None],
-        on_gone: Callable[[], None],
         on_unreadable: Callable[[int, str], None],
         pin: Pin | None = None,
     ) -> None:
@@ -73,7 +80,6 @@ class Intake:
         self.shelf = shelf
         self._consumers = consumers
         self._changed = changed
-        self._on_gone = on_gone
         self._on_unreadable = on_unreadable
         self._acks = Acks()
         self._acks_sid = 0  # from the first one on
@@ -86,6 +92,7 @@ class Intake:
         self._get_sid = 0
         self._get_inbox = b""
         self._is_one_asked = False
+        self._get_again_ms = -inf
         self._newest = 0  # sequence of the last message in the stream that has come
         self._waits_since_ms: float | None = None  # who waits for basic.get
         self.mean_bytes = float(EXPECTED_BYTES)
@@ -138,16 +145,33 @@ class Intake:
         self.put([each for each in deliveries if pulls.delivered(each, now_ms)])
         status, pulls.last_status = pulls.last_status, None
         if status is not None and status.status in GONE:
-            self._on_gone()
+            self._stream.refresh()
         self._changed()
 
     def _on_got(self, deliveries: list[Delivered]) -> None:
-        self._is_one_asked = False
-        self._waits_since_ms = None
         found = [each for each in deliveries if each.reply]
         self.put(found)
-        self.is_unanswered = False
-        if not found and self._getters:
+        if found or not self._getters:
+            self._is_one_asked = False
+            self._waits_since_ms = None
+            self.is_unanswered = False
+        elif _is_nobody(deliveries[-1]):
+            self._stream.refresh()  # it may be gone
+            self._get_later()
+        else:
+            self._stream.ask(self._on_looked)
+        self._changed()
+
+    def _on_looked(self, reason: str) -> None:
+        """There was nothing to get: either the queue is empty, or who leads its consumer does not know of all yet."""
+        self._is_one_asked = False
+        since_ms = self._waits_since_ms
+        is_late = since_ms is None or self._front_end.now_ms() < since_ms + LATE_MS
+        if reason or (self._stream.behind and is_late):
+            self._get_later()
+        elif self._getters:
+            self._waits_since_ms = None
+            self.is_unanswered = False
             self._getters.popleft()(None, None)
         self._changed()
 
@@ -225,13 +249,17 @@ class Intake:
             while self._getters:
                 self._getters.popleft()(None, None)
 
-    def _ask_for_one(self) -> None:
-        if not self._getters or self._is_one_asked:
+    def _get_later(self) -> None:
+        self._is_one_asked = False
+        self._get_again_ms = self._front_end.now_ms() + GET_AGAIN_MS
+
+    def _ask_for_one(self, now_ms: float) -> None:
+        if not self._getters or self._is_one_asked or now_ms < self._get_again_ms:
             return
         self._is_one_asked = True
         if not self._get_sid:
             self._get_sid, self._get_inbox = self._front_end.subscribe(self._on_got)
-        request = api.pull_now(self._stream, CONSUMER)
+        request = api.pull_now(self._stream.name, CONSUMER)
         self._front_end.write(
             encode_publish(request.subject, request.payload, b"%b.g" % self._get_inbox)
         )
@@ -242,11 +270,11 @@ class Intake:
         """Pull, acknowledge, and say what is still worked on."""
         front_end = self._front_end
         self.expire(now_ms)
-        self._ask_for_one()
+        self._ask_for_one(now_ms)
         if len(self._consumers):
             if self._pulls is None:
                 self._pulls_sid, inbox = front_end.subscribe(self._on_pulled)
-                self._pulls = Pulls(self._stream, CONSUMER, inbox, pin=self._pin)
+                self._pulls = Pulls(self._stream.name, CONSUMER, inbox, pin=self._pin)
             ahead_count = 0 if self.is_paused else self._ahead_count()
             self._pulls.allow(max(0, ahead_count - self.shelf.count))
             front_end.write(self._pulls.poll(now_ms))
@@ -295,7 +323,8 @@ class Intake:
         if acks_ms is not None:
             found.append(acks_ms)
         if self._waits_since_ms is not None:
-            found.append(self._waits_since_ms + GET_MS)
+            is_paused = self._get_again_ms > self._waits_since_ms and not self._is_one_asked
+            found.append(self._get_again_ms if is_paused else self._waits_since_ms + GET_MS)
         if self._pulls is not None or self.shelf.held_count:
             found.append(self._working_ms + self._working_every_ms)
         pin_ms = self._pin.due_ms() if self._pin is not None else None
@@ -338,3 +367,11 @@ class Intake:
         self.shelf.clear()
         while self._getters:
             self._getters.popleft()(None, None)
+
+
+def _is_nobody(delivered: Delivered) -> bool:
+    """Whether nobody serves a pull: servers elect who leads the consumer, or it is not there."""
+    try:
+        return decode_headers(delivered.headers).status in NOBODY
+    except WireError:
+        return False

@@ -126,12 +126,11 @@ class ReplicatedQueue(Figures):
             self._changed,
         )
         self._intake = Intake(
-            name,
+            self._stream,
             front_end,
             self._shelf,
             self.consumers,
             changed=self._changed,
-            on_gone=self._stream.refresh,
             on_unreadable=self._on_unreadable,
             pin=self._pin,
         )

@@ -67,16 +67,24 @@ class RetainedStream(QueueStream):
         request = retained.change_limits(stream, self._limits) if self._is_change_due else None
         if request is None:
             self._is_change_due = False
-            amount = retained.amount_of(stream)
-            self.first, self.last = amount.first, amount.last
-            found = Depth(amount.message_count, amount.byte_count, amount.first, 0, 0, False, 0)
-            self._on_looked(found, waiting)
+            self._on_measured(stream, waiting)
             return
 
         def on_changed(answer: Document | Refusal) -> None:
-            if isinstance(answer, Refusal):
+            if isinstance(answer, Refusal) and (
+                api.is_no_room(answer) or not api.is_for_now(answer)
+            ):
+                # It keeps the limits that it has, and is there; the next look tries again.
+                self._on_measured(stream, waiting)
+            elif isinstance(answer, Refusal):
                 self._on_looked(answer, waiting)
             else:
                 self._asking.ask(self._look_request(), lambda found: self._on_state(found, waiting))
 
         self._asking.ask(request, on_changed)
+
+    def _on_measured(self, stream: Document, waiting: list[Waiting]) -> None:
+        amount = retained.amount_of(stream)
+        self.first, self.last = amount.first, amount.last
+        found = Depth(amount.message_count, amount.byte_count, amount.first, 0, 0, False, 0)
+        self._on_looked(found, waiting)

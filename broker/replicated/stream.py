@@ -121,11 +121,15 @@ def stream_settings(
 
 
 def served_limits(arguments: FieldTable) -> tuple[int | None, int | None]:
-    """At how many messages and octets a stream refuses what is new; policies, which may change, are no part of it."""
+    """At how many messages and octets a stream refuses what is new: no policy's, which may change, and not at 0.
+
+    To the servers that is no limit.
+    """
     if arguments.get("x-overflow") != "reject-publish":
         return None, None
-    length, size = arguments.get("x-max-length"), arguments.get("x-max-length-bytes")
-    return length if isinstance(length, int) else None, size if isinstance(size, int) else None
+    found = (arguments.get("x-max-length"), arguments.get("x-max-length-bytes"))
+    length, size = (each if isinstance(each, int) and each > 0 else None for each in found)
+    return length, size
 
 
 class QueueStream:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from burrowmq.cluster import questions
-from burrowmq.cluster.api import NOT_PERMITTED, Document, Refusal, stream_state
+from burrowmq.cluster.api import (
+    NOT_PERMITTED,
+    Document,
+    Refusal,
+    delete_stream,
+    stream_state,
+)
 from burrowmq.cluster.questions import LINK_LOST, NO_ANSWER, TOO_MANY, Questions
 from burrowmq.cluster.wire import Delivered
 
@@ -38,6 +44,23 @@ def test_who_is_not_answered_is_told() -> None:
     assert (first, second) == ([NO_ANSWER], [])
     found.lost()
     assert second == [LINK_LOST]
+
+
+def test_a_state_that_nobody_tells_is_asked_for_again() -> None:
+    """A server leaves it unanswered while it is elected; what changes something is sent once."""
+    found = Questions(b"in.q")
+    answers: list[Answer] = []
+    request = asked(found, answers, 0.0)
+    found.ask(delete_stream("s"), answers.append, 0.0)
+    assert found.expire(499.0) == b""
+    assert found.expire(1_000.0) == request
+    assert found.expire(2_999.0) == b""
+    assert found.expire(3_000.0) == request
+    found.answered(Delivered(1, b"in.q.1", b"", b"", b"{}"))
+    assert answers == [{}]
+    found.answered(Delivered(1, b"in.q.1", b"", b"", b"{}"))
+    assert found.expire(5_000.0) == b""
+    assert answers == [{}, NO_ANSWER]
 
 
 def test_who_asks_again_when_told_waits_for_the_next_answer() -> None:

@@ -139,7 +139,9 @@ def test_who_has_it_is_not_given_it_again(bench: ClusterBench) -> None:
     client = bench.connect(1)
     queue = bench.declared(client, **SURE)
     one = bound(bench, client, "one")
-    full = bound(bench, client, "full", **{"x-max-length": 0, "x-overflow": "reject-publish"})
+    full = bound(bench, client, "full", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    client.send(publish_bytes(1, "", "full", b"there already"))
+    bench.settle()
     bench.queue("classic", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
     client.call(1, spec.Queue.Bind(queue="classic", exchange="amq.fanout"))
     reject(bench, client, 1)
@@ -151,7 +153,7 @@ def test_who_has_it_is_not_given_it_again(bench: ClusterBench) -> None:
     assert len(stream_of(bench, queue).messages) == 1
     bench.vhost.delete_queue(bench.vhost.queues["classic"])
     bench.settle(6)
-    assert [len(stream_of(bench, each).messages) for each in (one, full, queue)] == [1, 1, 0]
+    assert [len(stream_of(bench, each).messages) for each in (one, full, queue)] == [1, 2, 0]
 
 
 @pytest.mark.parametrize("overflow", [None, "drop-head"])

@@ -190,6 +190,19 @@ def test_a_policy_is_in_force_on_what_is_there_and_until_it_goes(
     assert len(left(bench)) == limit + 5
 
 
+@pytest.mark.parametrize("limit", ["x-max-length", "x-max-length-bytes"])
+def test_a_queue_that_may_have_nothing_takes_nothing(bench: ClusterBench, limit: str) -> None:
+    """To the servers 0 is no limit."""
+    client = publisher(bench)
+    bench.declared(client, **{limit: 0, "x-overflow": "reject-publish"})
+    config = bench.stream().config
+    assert (config["max_msgs"], config["max_bytes"]) == (-1, -1)
+    publish(client, 1)
+    bench.settle()
+    assert client.names() == ["Basic.Nack"]
+    assert left(bench) == []
+
+
 def test_by_policy_no_more_is_taken_than_there_is_room_for(bench: ClusterBench) -> None:
     client = publisher(bench)
     bench.declared(client, **{"x-overflow": "drop-head"})
