@@ -134,14 +134,13 @@ class SqliteDefinitionStore:
             if found < FORMAT:  # written now: not behind what may not last
                 self._take_format()
             check_table(self._connection)
-        except (
-            sqlite3.Error,
-            UnicodeError,
-        ) as error:  # a text of SQLite's may have what it found in it
+        except sqlite3.Error as error:
             self._connection.close()
-            code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
-            if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_IOERR:
-                self._raise_when_full(error)  # of the files beside it, which a clean stop removes
+            if getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_IOERR:
+                self._raise_when_full(error)  # for the files beside it, which a clean stop removes
+            raise self._unreadable(error) from error
+        except UnicodeError as error:  # a text of SQLite's may have what it found in it
+            self._connection.close()
             raise self._unreadable(error) from error
         except (DiskFull, StoreRefused):
             self._connection.close()
