@@ -20,6 +20,7 @@ from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import (
     Call,
     Route,
+    collect,
     no_content,
     not_found,
     unauthorised,
@@ -137,18 +138,15 @@ async def channels(call: Call) -> web.Response:
 
 async def channel(call: Call) -> web.Response:
     """One channel by its name."""
-    for row in _own(call, inspect.channels(call.node)):
-        if row["name"] == call.path("name"):
-            details = [
-                _public(consumer)
-                for consumer in inspect.consumers(call.node)
-                if consumer["channel_details"]["name"] == row["name"]
-            ]
-            shown = _channel(call, row, ranges_of(call))
-            # The arrays that RabbitMQ fills with rates_mode = detailed.
-            more = {"consumer_details": details, "deliveries": [], "publishes": []}
-            return reply_one(call, shown | more)
-    raise not_found()
+    found = inspect.find_channel(call.node, call.path("name"))
+    rows = () if found is None else (inspect.channel_row(call.node, found),)
+    row = next(_own(call, rows), None)
+    if found is None or row is None:
+        raise not_found()
+    shown = _channel(call, row, ranges_of(call))
+    details = await collect(map(_public, inspect.consumers_on(call.node, found)))
+    # The arrays that RabbitMQ fills with rates_mode = detailed.
+    return reply_one(call, shown | {"consumer_details": details, "deliveries": [], "publishes": []})
 
 
 async def consumers(call: Call) -> web.Response:
