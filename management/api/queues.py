@@ -55,6 +55,7 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.api.connections import public
 from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json
@@ -186,9 +187,8 @@ async def queue(call: Call) -> web.Response:
     if row is None:
         raise not_found()
     owner = call.node.vhosts[vhost]
-    row["consumer_details"] = await collect(
-        inspect.consumers_of(call.node, owner, owner.queues[name])
-    )
+    consumers = inspect.consumers_of(call.node, owner, owner.queues[name])
+    row["consumer_details"] = await collect(map(public, consumers))
     columns = call.query("columns")
     row = with_rates(call, row, ranges_of(call, are_lengths_rounded_up=True))
     _with_idle(call, row, columns)
