@@ -42,9 +42,21 @@ def frame(frame_type: int, channel: int, payload: bytes) -> bytes:
 
 def erlang_binary(octets: bytes) -> str:
     """Octets as Erlang's ~p prints them."""
-    if octets and all(32 <= octet < 127 or octet >= 160 or octet in _ESCAPES for octet in octets):
+    if octets and _is_printable(octets):
         return f'<<"{"".join(_ESCAPES.get(octet, chr(octet)) for octet in octets)}">>'
     return erlang_octets(octets)
+
+
+def erlang_string(text: str) -> str:
+    """The octets of a text as Erlang's ~p prints a list of them; what it prints as text is sent as it came."""
+    octets = text.encode(errors="surrogateescape")
+    if _is_printable(octets):
+        return f'"{"".join(_ESCAPES.get(ord(char), char) for char in text)}"'
+    return f"[{','.join(map(str, octets))}]"
+
+
+def _is_printable(octets: bytes) -> bool:
+    return all(32 <= octet < 127 or octet >= 160 or octet in _ESCAPES for octet in octets)
 
 
 def erlang_octets(octets: bytes) -> str:

@@ -347,6 +347,10 @@ def arguments(table: FieldTable) -> common.FieldTable:
     return cast("common.FieldTable", table)
 
 
+class MalformedText(FrameError):
+    """A short string that is no UTF-8."""
+
+
 def method_name(class_id: int, method_id: int) -> str:
     """What people call a method (`queue.declare`); empty for ids that no method has."""
     method = METHODS.get(class_id << 16 | method_id)
@@ -368,7 +372,7 @@ def decode_method(payload: bytes) -> Method:
     try:
         _decode_arguments(method, payload)
     except UnicodeDecodeError as error:
-        raise FrameError("Malformed UTF-8 in shortstr") from error
+        raise MalformedText("Malformed UTF-8 in shortstr") from error
     except TableLimit as error:
         raise FrameError(str(error), *method.ids) from error
     except (struct.error, IndexError, MalformedTable) as error:

@@ -219,6 +219,16 @@ def channel_row(node: RunningNode, channel: Channel) -> Row:
     }  # fmt: skip
 
 
+def find_channel(node: RunningNode, name: str) -> Channel | None:
+    """The channel of that name, as rows have it; of several the one that `channels` has first."""
+    for session in each_session(node):
+        if name.startswith(f"{session.name} ("):
+            for channel in session.channels.values():
+                if name == f"{session.name} ({channel.number})":
+                    return channel
+    return None
+
+
 def channels(node: RunningNode, vhost: str | None = None) -> Iterator[Row]:
     """Every channel, by connection and number; its row is made when it is asked for, if the channel is still there."""
     for session in each_session(node, vhost):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import cast
 
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.inspect.connections import channel_details
+from burrowmq.broker.inspect.connections import channel_details, vhost_name
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.port import QueuePort
@@ -282,14 +282,13 @@ def queues(
 
 
 def queue(node: RunningNode, vhost: str, name: str) -> Row | None:
-    """Everything about one queue, its consumers included."""
+    """Everything about one queue but `consumers_of` it."""
     owner = node.vhosts.get(vhost)
     found = None if owner is None else owner.queues.get(name)
     if owner is None or found is None:
         return None
     shown = _shown(DETAILED_QUEUE_COLUMNS, found)
     row: Row = {column: QUEUE_COLUMNS[column](node, owner, found) for column in shown}
-    row["consumer_details"] = [consumer_row(node, owner, found, c) for c in clients_of(found)]
     row["deliveries"], row["incoming"] = [], []
     return row
 
@@ -329,6 +328,24 @@ def clients_of(queue: QueuePort) -> list[Consumer]:
     return [each for each in queue.consumers if isinstance(each.channel, Channel)]
 
 
+def consumers_of(
+    node: RunningNode, vhost: Vhost, queue: QueuePort, table: Table = plain
+) -> Iterator[Row]:
+    """The consumers of one queue; a row is made when it is asked for, if the consumer is still there."""
+    for consumer in clients_of(queue):
+        channel = consumer.channel
+        if isinstance(channel, Channel) and consumer.tag in channel.consumers:
+            yield consumer_row(node, vhost, queue, consumer, table)
+
+
+def consumers_on(node: RunningNode, channel: Channel) -> Iterator[Row]:
+    """The consumers on one channel, by queue; a row is made when it is asked for, if the consumer is still there."""
+    owner = node.vhosts.get(vhost_name(channel.session))
+    for consumer, queue in sorted(channel.consumers.values(), key=lambda each: each.queue.name):
+        if owner is not None and consumer.tag in channel.consumers:
+            yield consumer_row(node, owner, queue, consumer)
+
+
 def each_consumed(node: RunningNode, vhost: str | None = None) -> list[tuple[Vhost, QueuePort]]:
     """Each queue that has consumers, by name; O(consumers), however many queues there are."""
     consumed = {
@@ -345,7 +362,4 @@ def each_consumed(node: RunningNode, vhost: str | None = None) -> list[tuple[Vho
 def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain) -> Iterator[Row]:
     """Every consumer, by queue; its row is made when it is asked for, if the consumer is still there."""
     for owner, queue in each_consumed(node, vhost):
-        for consumer in clients_of(queue):
-            channel = consumer.channel
-            if isinstance(channel, Channel) and consumer.tag in channel.consumers:
-                yield consumer_row(node, owner, queue, consumer, table)
+        yield from consumers_of(node, owner, queue, table)

@@ -22,10 +22,10 @@ from burrowmq.management.answers.listing import reply_list
 from burrowmq.management.answers.ranges import history_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import Call, Route, not_found, reply, unauthorised
+from burrowmq.management.api.connections import public
 from burrowmq.management.history.history import CHANNEL, CONNECTION
 
 RATES = ("publish", "deliver_get", "ack", "redeliver")
-INTERNAL = ("pid", "connection", "channel_pid", "queue_name")
 
 Row = dict[str, Any]
 
@@ -38,10 +38,6 @@ def _sessions(call: Call) -> Iterator[Session]:
             yield session
 
 
-def _public(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name not in INTERNAL}
-
-
 def _says(call: Call, *words: object) -> bool:
     """Whether the query's text stands in one of these."""
     wanted = call.query("text").lower()
@@ -49,7 +45,7 @@ def _says(call: Call, *words: object) -> bool:
 
 
 def _connection_row(call: Call, session: Session) -> Row:
-    row = _public(inspect.connection_row(call.node, session))
+    row = public(inspect.connection_row(call.node, session))
     return {
         **with_past(call, CONNECTION, connection_key(session.name), row),
         "hindrances": inspect.hindrances(call.node, session),
@@ -97,7 +93,7 @@ def _found(call: Call, sessions: list[Session]) -> Session:
 
 
 def _channel_row(call: Call, channel: Channel) -> Row:
-    row = _public(inspect.channel_row(call.node, channel))
+    row = public(inspect.channel_row(call.node, channel))
     row = with_past(call, CHANNEL, channel_key(row["name"]), row)
     properties = channel.session.connection.client_properties or {}
     return {
@@ -147,7 +143,7 @@ async def channel(call: Call) -> web.Response:
 
 
 def _consumer_row(call: Call, vhost: Vhost, queue: QueuePort, consumer: Consumer) -> Row:
-    row = _public(inspect.consumer_row(call.node, vhost, queue, consumer))
+    row = public(inspect.consumer_row(call.node, vhost, queue, consumer))
     return {**row, "name": row["consumer_tag"], "vhost": vhost.name, **of_consumer(consumer)}
 
 

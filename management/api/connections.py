@@ -20,6 +20,7 @@ from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import (
     Call,
     Route,
+    collect,
     no_content,
     not_found,
     unauthorised,
@@ -31,13 +32,14 @@ INTERNAL = ("pid", "connection", "channel_pid", "queue_name")
 REASON = "Closed via management plugin"
 
 
-def _public(row: dict[str, Any]) -> dict[str, Any]:
+def public(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a connection, channel or consumer without what burrowctl alone shows."""
     return {name: value for name, value in row.items() if name not in INTERNAL}
 
 
 def _own(call: Call, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     sees_all = call.caller.may("monitoring")
-    return (_public(row) for row in rows if sees_all or row["user"] == call.caller.name)
+    return (public(row) for row in rows if sees_all or row["user"] == call.caller.name)
 
 
 def _connection(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def _sessions(call: Call) -> list[Session]:
 
 async def connection(call: Call) -> web.Response:
     """One connection by its name."""
-    row = _public(inspect.connection_row(call.node, _sessions(call)[0]))
+    row = public(inspect.connection_row(call.node, _sessions(call)[0]))
     return reply_one(call, _connection(call, row, ranges_of(call, are_lengths_rounded_up=True)))
 
 
@@ -122,7 +124,7 @@ async def close_connection(call: Call) -> web.Response:
 async def connection_channels(call: Call) -> web.Response:
     """The channels of one connection."""
     rows = [
-        _public(inspect.channel_row(call.node, session.channels[number]))
+        public(inspect.channel_row(call.node, session.channels[number]))
         for session in _sessions(call)
         for number in sorted(session.channels)
     ]
@@ -137,24 +139,21 @@ async def channels(call: Call) -> web.Response:
 
 async def channel(call: Call) -> web.Response:
     """One channel by its name."""
-    for row in _own(call, inspect.channels(call.node)):
-        if row["name"] == call.path("name"):
-            details = [
-                _public(consumer)
-                for consumer in inspect.consumers(call.node)
-                if consumer["channel_details"]["name"] == row["name"]
-            ]
-            shown = _channel(call, row, ranges_of(call))
-            # The arrays that RabbitMQ fills with rates_mode = detailed.
-            more = {"consumer_details": details, "deliveries": [], "publishes": []}
-            return reply_one(call, shown | more)
-    raise not_found()
+    found = inspect.find_channel(call.node, call.path("name"))
+    rows = () if found is None else (inspect.channel_row(call.node, found),)
+    row = next(_own(call, rows), None)
+    if found is None or row is None:
+        raise not_found()
+    shown = _channel(call, row, ranges_of(call))
+    details = await collect(map(public, inspect.consumers_on(call.node, found)))
+    # The arrays that RabbitMQ fills with rates_mode = detailed.
+    return reply_one(call, shown | {"consumer_details": details, "deliveries": [], "publishes": []})
 
 
 async def consumers(call: Call) -> web.Response:
     """The list; `vhost` of a consumer is its queue's."""
     rows = (
-        _public(row)
+        public(row)
         for row in inspect.consumers(call.node, call.vhost_or_all())
         if call.caller.may_see(call.node, row["queue"]["vhost"])
     )

@@ -166,9 +166,10 @@ async def queue_page(call: Call) -> web.Response:
     vhost = call.node.vhosts[vhost_name]
     row = inspect.queue(call.node, vhost_name, name)
     assert row is not None  # queue_of has found it in this turn
-    row["consumer_details"] = row["consumer_details"][:CONSUMERS_MAX]
-    for each, consumer in zip(row["consumer_details"], inspect.clients_of(queue), strict=False):
-        each.update(of_consumer(consumer))
+    row["consumer_details"] = [
+        inspect.consumer_row(call.node, vhost, queue, consumer) | of_consumer(consumer)
+        for consumer in inspect.clients_of(queue)[:CONSUMERS_MAX]
+    ]
     bindings, binding_count = await some(call, inspect.bindings_to(vhost, "queue", name))
     return reply(
         {
@@ -203,7 +204,6 @@ async def compare_page(call: Call) -> web.Response:
         row: Row = {"vhost": vhost_name, "name": name}
         if vhost and queue and call.caller.may_see(call.node, vhost_name):
             row["queue"] = with_rates(call, inspect.queue(call.node, vhost_name, name) or {})
-            del row["queue"]["consumer_details"]
             row["settings"] = reasons.settings(vhost, queue)
             row["history"] = history_of(
                 call, kinds.QUEUE, [queue_key(vhost_name, name)], kinds.QUEUE.columns

@@ -45,6 +45,7 @@ from burrowmq.management.answers.reply import (
     Route,
     arguments_of,
     bad_request,
+    collect,
     created,
     flag_of,
     no_content,
@@ -54,6 +55,7 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.api.connections import public
 from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json
@@ -180,9 +182,13 @@ async def queues_detailed(call: Call) -> web.StreamResponse:
 
 async def queue(call: Call) -> web.Response:
     """One queue."""
-    row = inspect.queue(call.node, call.vhost(), call.path("name"))
+    vhost, name = call.vhost(), call.path("name")
+    row = inspect.queue(call.node, vhost, name)
     if row is None:
         raise not_found()
+    owner = call.node.vhosts[vhost]
+    consumers = inspect.consumers_of(call.node, owner, owner.queues[name])
+    row["consumer_details"] = await collect(map(public, consumers))
     columns = call.query("columns")
     row = with_rates(call, row, ranges_of(call, are_lengths_rounded_up=True))
     _with_idle(call, row, columns)

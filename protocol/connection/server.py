@@ -307,10 +307,10 @@ class ServerConnection:
 
     def _take_frame(self, received: Frame, events: list[Event]) -> None:
         if received.type == FRAME_HEARTBEAT:
-            if received.channel:
-                raise unexpected_frame(received.type, received.payload)
             if received.payload:
                 raise bad_frame(received.type, received.payload, "unknown_frame")
+            if received.channel:
+                raise unexpected_frame(received.type, received.payload)
         elif len(received.payload) < _SHORTEST.get(received.type, 1 << 32):
             raise bad_frame(received.type, received.payload, "unknown_frame")
         elif received.channel == 0:
@@ -325,9 +325,12 @@ class ServerConnection:
     def _take_connection_method(self, payload: bytes, events: list[Event]) -> None:
         try:
             method = methods.decode_method(payload)
+        except methods.MalformedText as error:
+            ids = int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")
+            raise FrameError(error.text, *ids) from error
         except FrameError as error:
-            # RabbitMQ: what cannot be decoded on channel 0 crashes the reader, and the text is bare.
-            raise InternalError("", error.class_id, error.method_id) from error
+            # RabbitMQ: what else cannot be decoded on channel 0 crashes the reader, and the text is bare.
+            raise InternalError("") from error
         if isinstance(method, methods.Connection.Close) and self.state in ("opening", "running"):
             self._is_deaf = True
             events.append(ConnectionCloseReceived(method.reply_code or 0, method.reply_text))

@@ -43,6 +43,7 @@ from burrowmq.protocol.constants import (
     PROP_USER_ID,
 )
 from burrowmq.protocol.errors import MethodNotImplemented, PreconditionFailed
+from burrowmq.protocol.framing import erlang_string
 from burrowmq.protocol.hidden import Hidden, with_hidden
 from burrowmq.protocol.properties import Properties, decode, rewrite
 
@@ -317,7 +318,7 @@ def check_expiration(text: str) -> None:
     if not end:
         reason = "no_integer"
     elif end < len(digits):
-        reason = f'{{leftover_string,"{digits[end:]}"}}'
+        reason = f"{{leftover_string,{erlang_string(digits[end:])}}}"
     elif int(text) < 0:
         reason = _told(text, "value_negative")
     elif int(text) > EXPIRATION_MAX_MS:

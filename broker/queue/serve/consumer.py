@@ -27,6 +27,8 @@ from burrowmq.protocol.table import FieldTable
 UNLIMITED = 1 << 30
 HANDOVER_S = 5.0
 """How long a successor waits when the channel of the one before it stays open and keeps what it holds."""
+SEARCHED_MAX: Final = 32
+"""A longer ring is not searched for each one that leaves, which would be squared when all do: see `_leave`."""
 
 
 class ConsumerChannel(Protocol):
@@ -112,14 +114,15 @@ _NONE: Final[dict[Consumer, None]] = {}
 _NOBODY: Final[list[Consumer]] = []
 _NO_PRIORITIES: Final[list[int]] = []
 _NO_RINGS: Final[dict[int, deque[Consumer]]] = {}
+_NO_STRAYS: Final[set[Consumer]] = set()
 
 
 class Consumers:
     """All consumers of one queue in serving order."""
 
     __slots__ = (
-        "_all", "_capacity", "_clock", "_is_single_active", "_priorities", "_rings", "_successors", "active",
-        "are_waiting", "exclusive", "leavers", "open_count", "sole",
+        "_all", "_capacity", "_clock", "_is_single_active", "_priorities", "_rings", "_strays", "_successors",
+        "active", "are_waiting", "exclusive", "leavers", "open_count", "sole",
     )  # fmt: skip
 
     def __init__(self, clock: Clock | None = None, *, is_single_active: bool = False) -> None:
@@ -128,6 +131,9 @@ class Consumers:
         self._capacity: Capacity | None = None
         self._rings = _NO_RINGS
         self._priorities = _NO_PRIORITIES
+        """Highest first; empty as long as there are strays, so that `ready` finds nobody and sweeps them out."""
+        self._strays = _NO_STRAYS
+        """Who has left and is still in a ring; nobody as long as no more than one may be served."""
         self._all = _NONE
         """In the order of coming."""
         self._is_single_active = is_single_active
@@ -156,6 +162,7 @@ class Consumers:
     @property
     def rings(self) -> list[tuple[int, Sequence[Consumer]]]:
         """(priority, who of it may be served, in serving order), for who looks on."""
+        self._sweep()
         return list(self._rings.items())
 
     @property
@@ -167,6 +174,8 @@ class Consumers:
         """Register at the tail of its priority."""
         if self._all is _NONE:
             self._begin()
+        if consumer in self._strays:
+            self._sweep()
         self._all[consumer] = None
         if consumer.exclusive:
             self.exclusive = consumer
@@ -189,7 +198,7 @@ class Consumers:
         """Of those that are registered, or will be, only this one is served from now on: as a single active one."""
         for consumer in self._all:
             consumer.is_active = consumer.is_blocked = False
-        self._rings, self._priorities, self._successors = {}, [], []
+        self._rings, self._priorities, self._strays, self._successors = {}, [], _NO_STRAYS, []
         self.open_count, self.sole = 0, None
         self.leavers.clear()
         self._is_single_active = True
@@ -202,11 +211,15 @@ class Consumers:
         del self._all[consumer]
         if consumer is self.exclusive:
             self.exclusive = None
+        is_in_ring = not consumer.is_blocked and (
+            consumer is self.active or not self._is_single_active
+        )
         if consumer in self._successors:
             self._successors.remove(consumer)
+            is_in_ring = False
         if consumer.unacked_count and (consumer.exclusive or consumer is self.active):
             self.leavers.append(consumer)
-        self._leave(consumer)
+        self._leave(consumer, is_in_ring=is_in_ring)
         # A cancelled consumer may still settle deliveries; it must not come back into the ring by that.
         consumer.is_blocked = False
         if self._is_single_active and consumer is self.active:
@@ -220,7 +233,7 @@ class Consumers:
         for consumer in found:
             consumer.is_blocked = False
         self._all, self._successors = _NONE, _NOBODY
-        self._rings, self._priorities = _NO_RINGS, _NO_PRIORITIES
+        self._rings, self._priorities, self._strays = _NO_RINGS, _NO_PRIORITIES, _NO_STRAYS
         self.active = self.exclusive = self.sole = None
         self.open_count = 0
         self.leavers.clear()
@@ -255,6 +268,9 @@ class Consumers:
                     self._one_less()
             if ready:
                 return ready
+        if self._strays:
+            self._sweep()
+            return self.ready(limit)
         if self._capacity is not None:
             self._capacity.block()
         return []
@@ -300,27 +316,54 @@ class Consumers:
         ring = self._rings.get(consumer.priority)
         if ring is None:
             ring = self._rings[consumer.priority] = deque()
-            self._priorities = sorted(self._rings, reverse=True)
+            self._order()
         ring.append(consumer)
         self.open_count += 1
         self.sole = consumer if self.open_count == 1 else None
 
-    def _leave(self, consumer: Consumer) -> None:
-        """Out of its ring, which goes with the last one: a client may choose another priority each time it comes."""
+    def _leave(self, consumer: Consumer, *, is_in_ring: bool) -> None:
+        """Out of its ring, which goes with the last one: a client may choose another priority each time it comes.
+
+        In a long ring it stays, as a stray, until `ready` asks, or until strays are more than those who can be served.
+        """
         ring = self._rings.get(consumer.priority)
         if ring is None:
             return
-        if consumer in ring:
+        if is_in_ring and len(ring) <= SEARCHED_MAX:
             ring.remove(consumer)
+        elif is_in_ring:
+            self._strays = self._strays or set()
+            self._strays.add(consumer)
+            self._priorities = _NO_PRIORITIES
+        if is_in_ring:
             self._one_less()
         if not ring:
             del self._rings[consumer.priority]
-            self._priorities = sorted(self._rings, reverse=True)
+            self._order()
+        if len(self._strays) > self.open_count:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Take the strays out of their rings, all with one pass."""
+        strays, self._strays = self._strays, _NO_STRAYS
+        if not strays:
+            return
+        for priority in {stray.priority for stray in strays}:
+            ring = deque(consumer for consumer in self._rings[priority] if consumer not in strays)
+            if ring:
+                self._rings[priority] = ring
+            else:
+                del self._rings[priority]
+        self._order()
+
+    def _order(self) -> None:
+        self._priorities = _NO_PRIORITIES if self._strays else sorted(self._rings, reverse=True)
 
     def _one_less(self) -> None:
         self.open_count -= 1
         self.sole = None
         if self.open_count == 1:
+            self._sweep()
             self.sole = next(ring[0] for ring in self._rings.values() if ring)
 
     def _activate(self, consumer: Consumer) -> None:

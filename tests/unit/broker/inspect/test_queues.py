@@ -149,9 +149,18 @@ def test_what_went_to_disk_and_came_back_is_counted(cached: NodeBench) -> None:
 def test_rows_of_consumers_are_made_one_by_one_of_those_that_are_still_there(
     bench: NodeBench,
 ) -> None:
-    client = bench.connect(1)
-    client.call(1, *[spec.Basic.Consume(queue="lazy", consumer_tag=tag) for tag in "abc"])
-    rows = (row for row in inspect.consumers(bench.node) if row["consumer_tag"] in "abc")
-    assert next(rows)["consumer_tag"] == "a"
-    client.call(1, spec.Basic.Cancel(consumer_tag="b"))
-    assert [row["consumer_tag"] for row in rows] == ["c"]
+    client = bench.connect(9)
+    client.call(9, *[spec.Basic.Consume(queue="lazy", consumer_tag=tag) for tag in "abc"])
+    vhost = bench.node.vhosts["/"]
+    channel = inspect.find_channel(bench.node, f"{client.session.name} (9)")
+    assert channel is client.session.channels[9]
+    each_of = (
+        (row for row in inspect.consumers(bench.node) if row["consumer_tag"] in "abc"),
+        inspect.consumers_of(bench.node, vhost, vhost.queues["lazy"]),
+        inspect.consumers_on(bench.node, channel),
+    )
+    assert [next(rows)["consumer_tag"] for rows in each_of] == ["a", "a", "a"]
+    client.call(9, spec.Basic.Cancel(consumer_tag="b"))
+    assert [[row["consumer_tag"] for row in rows] for rows in each_of] == [["c"], ["c"], ["c"]]
+    client.call(9, spec.Channel.Close(200, "", 0, 0))
+    assert inspect.find_channel(bench.node, f"{client.session.name} (9)") is None

@@ -60,6 +60,9 @@ def test_one_queue_has_its_consumers(served: Served) -> None:
     queue = served.get("/api/queues/%2F/orders")
     assert queue["consumer_details"][0]["consumer_tag"] == "ctag1"
     assert queue["consumer_details"][0]["channel_details"]["user"] == "guest"
+    assert queue["consumer_details"] == [
+        row for row in served.get("/api/consumers") if row["queue"]["name"] == "orders"
+    ]
     assert queue["backing_queue_status"]["len"] == 3
     missing = served.api("GET", "/api/queues/%2F/nosuch")
     assert (missing.status, missing.body) == (

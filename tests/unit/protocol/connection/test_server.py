@@ -55,6 +55,7 @@ def failure(octets: bytes, *channels: int, **options: object) -> errors.AmqpErro
         (raw_frame(7, 3, b"ab"), 501, 'type 7, all octets = <<"ab">>: unknown_frame'),
         (raw_frame(8, 0, b"x"), 501, 'type 8, all octets = <<"x">>: unknown_frame'),
         (raw_frame(8, 1, b""), 505, "type 8, all octets = <<>>"),
+        (raw_frame(8, 1, b"x"), 501, 'type 8, all octets = <<"x">>: unknown_frame'),
         (raw_frame(2, 0, b""), 501, "type 2, all octets = <<>>: unknown_frame"),
         (raw_frame(2, 0, bytes(12)), 505, "type 2, all octets = <<0,0,0,0,0,0,0,0,0,0,0,0>>"),
         (raw_frame(3, 0, b"\x01"), 505, "type 3, all octets = <<1>>"),
@@ -91,6 +92,22 @@ def test_an_undecodable_method_on_channel_0_has_a_bare_text() -> None:
     connection.close_with(error)
     (close,) = sent(connection)
     assert (close.reply_code, close.reply_text) == (541, "INTERNAL_ERROR")
+    assert (close.class_id, close.method_id) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("method_id", "arguments"),
+    [
+        (50, b"\x00\xc8\x01\xff\x00\x00\x00\x00"),
+        (70, b"\x00\x00\x00\x01x\x01\xff"),
+    ],
+)
+def test_a_text_that_is_no_utf_8_on_channel_0_is_told_with_its_method(
+    method_id: int, arguments: bytes
+) -> None:
+    error = failure(raw_frame(1, 0, b"\x00\x0a" + method_id.to_bytes(2, "big") + arguments))
+    assert (error.reply_code, error.text) == (501, "Malformed UTF-8 in shortstr")
+    assert (error.class_id, error.method_id) == (10, method_id)
 
 
 def test_eight_octets_more_than_the_documented_limit_are_allowed() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer, Consumers
+import random
+
+import pytest
+
+from burrowmq.broker.queue.serve.consumer import SEARCHED_MAX, UNLIMITED, Consumer, Consumers
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.queue_bench import Inbox
 
@@ -183,6 +187,50 @@ def test_nobody_waits_for_a_consumer_that_shared_the_queue():
     a.unacked_count = 1
     consumers.remove(a)
     assert (consumers.leavers, tags(consumers.ready(1))) == ([], ["b"])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_those_who_leave_long_rings_change_nothing_for_the_others(seed):
+    draw = random.Random(seed)
+    consumers, model = Consumers(), {}
+    for number in range(400):
+        here = [each for members in model.values() for each in members]
+        if len(here) < 3 or draw.random() < (0.7 if number < 200 else 0.2):
+            come = consumer(f"{number}", priority=draw.choice([0, 0, 0, 0, 1]))
+            consumers.add(come)
+            model.setdefault(come.priority, []).append(come)
+            continue
+        gone = draw.choice(here)
+        assert consumers.remove(gone)
+        model[gone.priority].remove(gone)
+        assert consumers.open_count == len(here) - 1
+        if draw.random() < 0.1:
+            best = model[max(priority for priority, members in model.items() if members)]
+            assert consumers.ready(3) == best[:3]
+            consumers.served(best[0].priority, 2)
+            turned = 2 % len(best)
+            best[:] = best[turned:] + best[:turned]
+    assert {priority: list(members) for priority, members in consumers.rings} == {
+        priority: members for priority, members in model.items() if members
+    }
+
+
+def test_who_left_a_long_ring_and_comes_again_is_last():
+    members = [consumer(f"{number}") for number in range(SEARCHED_MAX + 1)]
+    consumers = ring(*members)
+    consumers.remove(members[0])
+    consumers.add(members[0])
+    assert consumers.ready(100) == [*members[1:], members[0]]
+
+
+def test_the_only_one_left_of_a_long_ring_is_known():
+    members = [consumer(f"{number}") for number in range(SEARCHED_MAX + 1)]
+    consumers = ring(*members)
+    for each in members[:-1]:
+        consumers.remove(each)
+    assert consumers.sole is members[-1]
+    consumers.remove(members[-1])
+    assert (consumers.sole, consumers.ready(1), consumers.rings) == (None, [], [])
 
 
 def test_capacity_is_that_of_consumers_who_can_take():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from pika import spec
 
-from burrowmq.broker.queue.serve.consumer import Consumer, Consumers
+from burrowmq.broker.queue.serve.consumer import SEARCHED_MAX, Consumer, Consumers
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
 from tests.support.calls import calls
@@ -41,7 +41,8 @@ def test_single_active_consumers_that_end_together(end: object) -> None:
     assert many <= few * (MANY // FEW)  # each elected of all that were left: 100 times
 
 
-def test_consumers_that_leave_are_not_compared_with_all_that_stay() -> None:
+@pytest.mark.parametrize("is_single_active", [False, True])
+def test_consumers_that_leave_are_not_compared_with_all_that_stay(is_single_active: bool) -> None:
     compared = 0
 
     class Compared(Consumer):
@@ -53,7 +54,7 @@ def test_consumers_that_leave_are_not_compared_with_all_that_stay() -> None:
             compared += 1
             return self is other
 
-    consumers = Consumers(is_single_active=True)
+    consumers = Consumers(is_single_active=is_single_active)
     channel = consuming(0).session.channels[1]
     added = [Compared(f"{n}", channel) for n in range(MANY)]
     for consumer in added:
@@ -61,7 +62,7 @@ def test_consumers_that_leave_are_not_compared_with_all_that_stay() -> None:
     for consumer in reversed(added[1:]):
         assert consumers.remove(consumer)
     assert list(consumers) == added[:1]
-    assert compared < 3 * MANY
+    assert compared < (3 if is_single_active else SEARCHED_MAX) * MANY
 
 
 @pytest.mark.parametrize("are_there_first", [False, True])
