@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from tests.browser.looker import Looker
 from tests.support.node_client import NodeClient
 
 WIDE = {"width": 1280, "height": 1000}
+# Beyond what a double can hold, and a fraction that JavaScript writes as a whole number.
+EXACT = '"id":1234567890123456789,"share":1.0'
 
 
 def test_a_policy_that_is_changed_keeps_what_its_form_has_no_field_for(
@@ -28,4 +31,27 @@ def test_a_policy_that_is_changed_keeps_what_its_form_has_no_field_for(
     found = node.get("/api/policies/%2F/dead")
     assert found["definition"] == definition | {"max-length": 7}
     assert (found["apply-to"], found["priority"]) == ("classic_queues", 3)
+    assert looker.complaints == []
+
+
+def test_definitions_go_out_and_come_in_to_the_digit(
+    look: Callable[..., Looker], node: NodeClient, tmp_path: Path
+) -> None:
+    node.api("PUT", "/api/queues/%2F/orders", {"durable": True})
+    binding = {"routing_key": "", "arguments": {"id": 1234567890123456789, "share": 1.0}}
+    node.api("POST", "/api/bindings/%2F/e/amq.headers/q/orders", binding)
+    looker = look(accept_downloads=True).enter()
+    looker.go("overview/definitions")
+    with looker.page.expect_download() as download:
+        looker.page.get_by_role("button", name="Save as a file").click()
+    text = Path(download.value.path()).read_text()
+    assert EXACT in text.replace(" ", "").replace("\n", "")
+    file = tmp_path / "definitions.json"
+    file.write_text(text)
+    node.api("DELETE", "/api/queues/%2F/orders")
+    looker.page.get_by_label("File").set_input_files(str(file))
+    looker.page.get_by_role("button", name="Take it over").click()
+    looker.sees("was taken over")
+    (found,) = node.get("/api/bindings/%2F/e/amq.headers/q/orders")
+    assert repr(found["arguments"]) == repr(binding["arguments"])
     assert looker.complaints == []
