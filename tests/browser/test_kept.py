@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.browser.looker import Looker
 from tests.support.node_client import NodeClient
 
@@ -54,4 +56,25 @@ def test_definitions_go_out_and_come_in_to_the_digit(
     looker.sees("was taken over")
     (found,) = node.get("/api/bindings/%2F/e/amq.headers/q/orders")
     assert repr(found["arguments"]) == repr(binding["arguments"])
+    assert looker.complaints == []
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_no_browser_can_ask_for_is_not_taken_for_another(
+    look: Callable[..., Looker], node: NodeClient, name: str
+) -> None:
+    channel = node.channel()
+    for each in (name, "contents"):
+        channel.queue_declare(each)
+    looker = look(viewport=WIDE).enter()
+    looker.go("queues")
+    looker.page.get_by_label(f"Select / {name}", exact=True).check()
+    looker.page.get_by_role("button", name="Purge").click()
+    dialog = looker.page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Purge").click()
+    dialog.get_by_text("burrowctl").wait_for()
+    dialog.get_by_role("button", name="Cancel").click()
+    looker.page.get_by_role("link", name=name, exact=True).click()
+    looker.sees("burrowctl")
+    assert {row["name"] for row in node.get("/api/queues")} == {name, "contents"}
     assert looker.complaints == []
