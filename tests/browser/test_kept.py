@@ -78,3 +78,18 @@ def test_a_name_that_no_browser_can_ask_for_is_not_taken_for_another(
     looker.sees("burrowctl")
     assert {row["name"] for row in node.get("/api/queues")} == {name, "contents"}
     assert looker.complaints == []
+
+
+@pytest.mark.parametrize("kind", ["queues", "exchanges", "connections"])
+def test_a_page_that_is_there_no_more_becomes_the_first(
+    look: Callable[..., Looker], node: NodeClient, kind: str
+) -> None:
+    node.channel().queue_declare("orders")
+    looker = look(viewport=WIDE).enter()
+    looker.go("node")
+    looker.arrives("node")
+    looker.go(f"{kind}?page=3")
+    looker.page.get_by_role("row").nth(1).wait_for()
+    looker.page.get_by_role("alert").wait_for(state="detached")
+    looker.page.go_back()
+    looker.arrives("node")
