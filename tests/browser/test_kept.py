@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,3 +94,15 @@ def test_a_page_that_is_there_no_more_becomes_the_first(
     looker.page.get_by_role("alert").wait_for(state="detached")
     looker.page.go_back()
     looker.arrives("node")
+
+
+def test_two_windows_have_one_login(
+    look: Callable[..., Looker], node: NodeClient, browser: Any
+) -> None:
+    node.user("bob", "/", tags="management")
+    first = look(viewport=WIDE).enter()
+    second = Looker(first.context, node.process)
+    second.go("queues")
+    second.page.get_by_role("button", name="Log out").click()
+    second.log_in("bob", "bob")
+    first.page.get_by_role("navigation", name="Pages").get_by_text("bob").wait_for()
