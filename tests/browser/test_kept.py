@@ -106,3 +106,18 @@ def test_two_windows_have_one_login(
     second.page.get_by_role("button", name="Log out").click()
     second.log_in("bob", "bob")
     first.page.get_by_role("navigation", name="Pages").get_by_text("bob").wait_for()
+
+
+def test_a_long_text_is_text_wherever_it_is_cut(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    channel = node.channel()
+    channel.queue_declare("orders")
+    channel.basic_publish("", "orders", "€".encode() * 20_000)
+    looker = look(viewport=WIDE).enter()
+    looker.go("queues/%2F/orders")
+    looker.page.get_by_text("Get messages").click()
+    looker.page.get_by_role("button", name="Get", exact=True).click()
+    article = looker.page.locator("article")
+    article.get_by_text("Its first 50,000 bytes.").wait_for()
+    assert set(article.locator("pre").inner_text()) == {"€"}
