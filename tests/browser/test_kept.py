@@ -121,3 +121,16 @@ def test_a_long_text_is_text_wherever_it_is_cut(
     article = looker.page.locator("article")
     article.get_by_text("Its first 50,000 bytes.").wait_for()
     assert set(article.locator("pre").inner_text()) == {"€"}
+
+
+def test_a_right_that_is_refused_can_be_mended(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    node.user("bob", "/", tags="management")
+    looker = look(viewport=WIDE).enter()
+    looker.go("admin/users/bob")
+    looker.page.get_by_role("button", name="Change", exact=True).click()
+    looker.page.get_by_label("write").first.fill("^(orders")
+    looker.page.get_by_role("button", name="Save").first.click()
+    looker.page.get_by_role("alert").wait_for()
+    assert looker.page.get_by_label("write").first.input_value() == "^(orders"
