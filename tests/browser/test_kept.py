@@ -134,3 +134,10 @@ def test_a_right_that_is_refused_can_be_mended(
     looker.page.get_by_role("button", name="Save").first.click()
     looker.page.get_by_role("alert").wait_for()
     assert looker.page.get_by_label("write").first.input_value() == "^(orders"
+
+
+def test_spaces_of_a_name_are_seen(look: Callable[..., Looker], node: NodeClient) -> None:
+    node.channel().queue_declare("  orders ")
+    looker = look(viewport=WIDE).enter()
+    looker.go("queues")
+    assert looker.page.locator("td .name").first.inner_text() == "  orders "
