@@ -193,6 +193,28 @@ def test_it_can_be_awaited_and_has_a_clock() -> None:
     asyncio.run(main())
 
 
+@LOOPS
+@pytest.mark.parametrize("mode", ["thread", pytest.param("process", marks=pytest.mark.slow)])
+def test_one_elsewhere_may_be_ended_where_a_loop_runs(
+    make_loop: Callable[[], asyncio.AbstractEventLoop], mode: str
+) -> None:
+    """As in a test that is a coroutine, or in a notebook: whoever calls it has a loop of their own in that thread."""
+
+    async def main() -> None:
+        with Broker(mode=mode) as broker:
+            own = broker.data_dir
+            broker.restart()
+            broker.kill()
+            broker.start()
+            with pytest.raises(BrokerError, match="cannot listen"):
+                Broker(port=broker.port, mode=mode).start()
+            assert await exchange_messages(broker) == [b"a", b"b"]
+        assert not glob.glob(own)
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())
+
+
 def test_without_a_loop_of_asyncio_it_says_so() -> None:
     """As under trio: whatever runs a coroutine there has no loop that a socket could be given to."""
     broker = Broker.serve()
