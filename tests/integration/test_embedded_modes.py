@@ -125,6 +125,22 @@ def test_it_ends_with_a_caller_that_is_killed_and_leaves_nothing() -> None:
     assert not os.path.exists(directory)
 
 
+@pytest.mark.slow
+def test_it_leaves_nothing_open_that_a_strict_suite_is_warned_of() -> None:
+    """Resource warnings cannot be raised where they come: the interpreter prints them."""
+    program = "import burrowmq\nwith burrowmq.Broker(mode='process') as broker: broker.restart()"
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", program]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONWARNINGS": "always::ResourceWarning"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stderr == ""
+
+
 def test_there_are_two_modes() -> None:
     with pytest.raises(BrokerError, match="mode is 'container': give 'thread' or 'process'"):
         Broker(mode="container")
