@@ -87,8 +87,9 @@ function Close({rows, onClose}) {
   const act = async () => {
     const failures = [];
     for (const row of rows) {
-      // A header holds no line ends, and Latin-1 alone.
-      const more = {"X-Reason": reason.replace(/[^\u0020-\u007e\u00a0-\u00ff]/g, "?")};
+      // A header holds no control characters, and a browser writes each sign as one octet: those of UTF-8 here.
+      const octets = new TextEncoder().encode(reason.replace(/[\u0000-\u001f\u007f]/g, " "));
+      const more = {"X-Reason": String.fromCharCode(...octets)};
       await request("DELETE", `connections/${path(row.name)}`, undefined, undefined, more).catch((error) => {
         if (error.status !== 404) failures.push(error);
       });
