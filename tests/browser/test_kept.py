@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,42 @@ def test_definitions_go_out_and_come_in_to_the_digit(
     looker.sees("was taken over")
     (found,) = node.get("/api/bindings/%2F/e/amq.headers/q/orders")
     assert repr(found["arguments"]) == repr(binding["arguments"])
+    assert looker.complaints == []
+
+
+def test_a_global_parameter_is_set_to_the_digit(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    looker = look().enter()
+    looker.go("admin/parameters")
+    looker.page.get_by_label("Name").fill("owner")
+    looker.page.get_by_label("Value as JSON").fill(f"{{{EXACT}}}")
+    looker.page.get_by_role("button", name="Set").click()
+    looker.sees("owner is set.")
+    assert repr(node.get("/api/global-parameters/owner")["value"]) == repr(
+        json.loads(f"{{{EXACT}}}")
+    )
+    assert looker.complaints == []
+
+
+def test_a_header_is_offered_the_types_that_the_node_takes(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    node.channel().queue_declare("orders")
+    looker = look(viewport=WIDE).enter()
+    looker.go("queues/%2F/orders")
+    looker.page.get_by_text("Publish a message to it").click()
+    form = looker.page.locator("form").filter(has=looker.page.get_by_role("button", name="Publish"))
+    form.get_by_role("button", name="Add one").click()
+    form.get_by_label("Headers: name 1").fill("h")
+    types = form.get_by_label("Headers: type 1")
+    values = {"number": "1.5", "json": '{"a": [1]}', "text": "x"}
+    for kind in [each.get_attribute("value") for each in types.locator("option").all()]:
+        types.select_option(kind)
+        if kind in values:
+            form.get_by_label("Headers: value 1").fill(values[kind])
+        form.get_by_role("button", name="Publish").click()
+        form.get_by_text("Published, and in a queue.").wait_for()
     assert looker.complaints == []
 
 

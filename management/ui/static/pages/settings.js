@@ -16,7 +16,11 @@ export function Parameters(props) {
   const [leaving, setLeaving] = useState(null);
   const set = (event) => {
     const {name, value} = fields(event);
-    act(() => request("PUT", `global-parameters/${path(name)}`, {name, value: JSON.parse(value)}), `${visible(name)} is set.`);
+    // As it is typed, once it is JSON: numbers that were parsed here may be others.
+    act(async () => {
+      JSON.parse(value);
+      await request("PUT", `global-parameters/${path(name)}`, new Blob([`{"name":${JSON.stringify(name)},"value":${value}}`]));
+    }, `${visible(name)} is set.`);
   };
   const columns = [
     {key: "name", title: "Name", cell: (row) => html`<${Name} value=${row.name} />`},
