@@ -133,6 +133,24 @@ def test_a_page_that_is_there_no_more_becomes_the_first(
     looker.arrives("node")
 
 
+@pytest.mark.parametrize(
+    ("page", "other"),
+    [("admin/configuration", "management.tcp.port"), ("node/log", "Server startup complete")],
+)
+def test_who_goes_back_finds_the_filter_as_it_was(
+    look: Callable[..., Looker], node: NodeClient, page: str, other: str
+) -> None:
+    looker = look(viewport=WIDE).enter()
+    looker.go(page)
+    looker.page.get_by_label("Filter").fill("memory")
+    looker.page.wait_for_url("**?name=memory")
+    looker.page.get_by_label("Filter").blur()
+    looker.page.go_back()
+    looker.sees(other)
+    assert looker.page.get_by_label("Filter").input_value() == ""
+    assert looker.complaints == []
+
+
 def test_two_windows_have_one_login(
     look: Callable[..., Looker], node: NodeClient, browser: Any
 ) -> None:
