@@ -182,6 +182,7 @@ def serve(descriptor: int) -> None:
         if name == "stop":
             break
     child.end()
+    pipe.close()
 
 
 class _Child:

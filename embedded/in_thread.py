@@ -76,6 +76,8 @@ class InThread:
         for task in waiting:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*waiting, return_exceptions=True))
+        # Here, since the thread that ends the broker may have a loop that runs: a notebook's, or that of an async test.
+        loop.run_until_complete(loop.shutdown_default_executor())
 
     def _call(self, step: Coroutine[Any, Any, T]) -> T:
         __tracebackhide__ = True  # pytest shows the line of the test, not those of the broker
@@ -96,6 +98,5 @@ class InThread:
             self._has_ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
         self._node.dissolve()

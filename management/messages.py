@@ -38,7 +38,8 @@ NAMES = (
     "content_type", "content_encoding", "headers", "delivery_mode", "priority", "correlation_id", "reply_to",
     "expiration", "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id",
 )  # fmt: skip
-NUMBERS = ("delivery_mode", "priority", "timestamp")
+NUMBERS = {"delivery_mode": 0xFF, "priority": 0xFF, "timestamp": 0xFFFF_FFFF_FFFF_FFFF}
+TEXT_BYTES = 255
 PROBE = "aliveness-test"
 
 
@@ -123,11 +124,15 @@ def _properties(given: dict[str, Any]) -> Any:
             ):
                 raise bad_request(["not_int", name])
             values[name] = int(value)
+            if not 0 <= values[name] <= NUMBERS[name]:
+                raise bad_request(f"{name} must be between 0 and {NUMBERS[name]}")
         elif name == "headers":
             # Languages without a type for it write an empty table as an empty list.
             values[name] = from_json(table_of({} if value == [] else value, name))
         elif not isinstance(value, str):
             raise bad_request(["not_string", name])
+        elif len(value.encode("utf-8", "surrogatepass")) > TEXT_BYTES:
+            raise bad_request(f"{name} is longer than {TEXT_BYTES} bytes")
         else:
             values[name] = value
     return basic.Properties(**values)

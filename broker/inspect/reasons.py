@@ -166,7 +166,7 @@ def warnings(vhost: Vhost, queue: QueuePort) -> list[str]:
         found.append("A maximum length of 0 lets no message wait.")
     if queue.kind == "quorum":
         found += _of_quorum(now)
-    elif now.overflow == "reject-publish-dlx" and not target:
+    elif now.overflow == "reject-publish-dlx" and target is None:
         found.append("reject-publish-dlx has no dead-letter exchange to send to.")
     if now.overflow != "drop-head" and now.max_length is None and now.max_length_bytes is None:
         found.append(f"{now.overflow} has no effect without a maximum length.")

@@ -193,13 +193,13 @@ def test_who_holds_the_oldest_message_and_is_closed_with_a_reason(
     looker.page.get_by_role("button", name="Close…").click()
     dialog = looker.page.get_by_role("dialog")
     dialog.get_by_text("3 unacked messages go back").wait_for()
-    dialog.get_by_label("Reason").fill("it holds everything up")
+    dialog.get_by_label("Reason").fill("it holds all up: größer als 漢")
     dialog.get_by_role("button", name="Close").click()
     dialog.wait_for(state="detached")
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
         for _ in range(5):
             held.process_data_events(5)
-    assert closed.value.reply_text == "CONNECTION_FORCED - it holds everything up"
+    assert closed.value.reply_text == "CONNECTION_FORCED - it holds all up: größer als 漢"
     looker.page.reload()
     looker.sees("It is gone")
     assert [text for text in looker.complaints if "404" not in text] == []

@@ -125,6 +125,22 @@ def test_it_ends_with_a_caller_that_is_killed_and_leaves_nothing() -> None:
     assert not os.path.exists(directory)
 
 
+@pytest.mark.slow
+def test_it_leaves_nothing_open_that_a_strict_suite_is_warned_of() -> None:
+    """Resource warnings cannot be raised where they come: the interpreter prints them."""
+    program = "import burrowmq\nwith burrowmq.Broker(mode='process') as broker: broker.restart()"
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", program]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONWARNINGS": "always::ResourceWarning"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stderr == ""
+
+
 def test_there_are_two_modes() -> None:
     with pytest.raises(BrokerError, match="mode is 'container': give 'thread' or 'process'"):
         Broker(mode="container")
@@ -191,6 +207,28 @@ def test_it_can_be_awaited_and_has_a_clock() -> None:
             await broker.stop()
 
     asyncio.run(main())
+
+
+@LOOPS
+@pytest.mark.parametrize("mode", ["thread", pytest.param("process", marks=pytest.mark.slow)])
+def test_one_elsewhere_may_be_ended_where_a_loop_runs(
+    make_loop: Callable[[], asyncio.AbstractEventLoop], mode: str
+) -> None:
+    """As in a test that is a coroutine, or in a notebook: whoever calls it has a loop of their own in that thread."""
+
+    async def main() -> None:
+        with Broker(mode=mode) as broker:
+            own = broker.data_dir
+            broker.restart()
+            broker.kill()
+            broker.start()
+            with pytest.raises(BrokerError, match="cannot listen"):
+                Broker(port=broker.port, mode=mode).start()
+            assert await exchange_messages(broker) == [b"a", b"b"]
+        assert not glob.glob(own)
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())
 
 
 def test_without_a_loop_of_asyncio_it_says_so() -> None:

@@ -5,6 +5,8 @@ const BASE = new URL(".", location.origin + location.pathname).href;
 const SELDOM_MS = 60000;
 // A node or a network that hangs breaks no connection; the answer may still come, so it is waited for.
 const LATE_MS = 15000;
+// Browsers take these out of an address, however they are written: what is left may be something else's.
+const DOTS = /(^|\/)\.\.?(\/|\?|$)/;
 const listeners = new Set();
 const watchers = new Set();
 
@@ -16,11 +18,18 @@ export class Refused extends Error {
   }
 }
 
-export async function request(method, path, body, signal, more) {
+export async function request(...asked) {
+  const text = await requestText(...asked);
+  return text ? JSON.parse(text) : {};
+}
+
+// The same as the node wrote it, and a Blob as it is: JSON.parse has no whole numbers beyond 2^53, and makes 1 of 1.0.
+export async function requestText(method, path, body, signal, more) {
+  if (DOTS.test(path)) throw Object.assign(new Error("No browser can ask for the names . and .. by their address: burrowctl can."), {status: 0});
   const headers = {"X-Requested-With": "BurrowMQ", Accept: "application/json", ...more};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const answer = await (early(method, path) ?? fetch(BASE + "api/" + path, {
-    method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
+    method, headers, signal, body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
   }).catch((error) => {
     error.isChange = method !== "GET";
     throw error;
@@ -29,8 +38,8 @@ export async function request(method, path, body, signal, more) {
   if (alarms !== null) for (const watcher of watchers) watcher(alarms);
   const text = await answer.text();
   const isJson = (answer.headers.get("content-type") ?? "").startsWith("application/json");
+  if (answer.ok) return isJson ? text : "";
   const found = isJson && text ? JSON.parse(text) : {};
-  if (answer.ok) return found;
   const refused = new Refused(answer.status, path, found);
   // Without a reason nobody is logged in (any more); with one, this user may not.
   if (answer.status === 401 && !found.reason) for (const listener of listeners) listener();

@@ -84,6 +84,8 @@ function App() {
   useLayoutEffect(() => {
     // Who never logged in here need not be told so by an error.
     if (user) whoami();
+    // Another window has logged in as somebody else, and the cookie is that one's.
+    addEventListener("storage", ({key, newValue}) => key === "user" && newValue && whoami());
     return onLoggedOut(() => {
       if (!isSure.current) return leave();
       remember(null);

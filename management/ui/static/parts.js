@@ -70,6 +70,13 @@ function Head({column, query, setQuery}) {
       <span aria-hidden="true">${isSorted ? (isDown ? " ↓" : " ↑") : ""}</span></button></th>`;
 }
 
+// The last page's rows are gone: the first one in its place, also for who goes back.
+export function useFirstPage(error, {parts, query}) {
+  useEffect(() => {
+    if (error?.status === 400 && query.page > 1) location.replace(link(parts, {...query, page: ""}));
+  }, [error]);
+}
+
 export function Pages({page, pageCount, filtered, total, noun, query, setQuery}) {
   const go = (to) => () => setQuery({...query, page: to > 1 ? to : ""});
   return html`<nav class="pages" aria-label="Pages">

@@ -207,6 +207,9 @@ def test_an_exchange_refuses_as_over_amqp(bench: NodeBench) -> None:
         ({"content_type": None}, ["not_string", "content_type"]),
         ({"message_id": {}}, ["not_string", "message_id"]),
         ({"expiration": 1000}, ["not_string", "expiration"]),
+        ({"priority": 256}, "priority must be between 0 and 255"),
+        ({"user_id": "ü" * 128}, "user_id is longer than 255 bytes"),
+        ({"type": "\ud800" * 128}, "type is longer than 255 bytes"),
     ],
 )
 def test_properties_that_are_refused(

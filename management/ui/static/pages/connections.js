@@ -4,7 +4,7 @@ import {request, usePage} from "../api.js";
 import {bytes, many, moment, noun, number, visible} from "../format.js";
 import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
-import {Ago, Confirm, Failure, Mark, Name, Pages, Since, Table} from "../parts.js";
+import {Ago, Confirm, Failure, Mark, Name, Pages, Since, Table, useFirstPage} from "../parts.js";
 import {link, path} from "../route.js";
 import {CHANNEL_COLUMNS, peer} from "./channels.js";
 import {Filter} from "./filter.js";
@@ -18,6 +18,7 @@ export function Clients(props) {
   const asked = {page: query.page || 1, page_size: 100, text: query.text, sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
   const {data, error, refresh} = usePage(props, `burrowmq/pages/${kind}${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS);
+  useFirstPage(error, props.route);
   return html`<${Filter} value=${query.text} hint=${hint} onFilter=${(text) => setQuery({...query, text, page: ""})}>${children?.(refresh)}</${Filter}>
     <${Failure} error=${error} />
     ${data ? html`<${Table} caption=${noun} rows=${data.items} ...${{columns, keyOf, query, setQuery, select}} empty=${query.text ? `No ${noun} of this kind.` : empty} />
@@ -86,8 +87,9 @@ function Close({rows, onClose}) {
   const act = async () => {
     const failures = [];
     for (const row of rows) {
-      // A header holds no line ends, and Latin-1 alone.
-      const more = {"X-Reason": reason.replace(/[^\u0020-\u007e\u00a0-\u00ff]/g, "?")};
+      // A header holds no control characters, and a browser writes each sign as one octet: those of UTF-8 here.
+      const octets = new TextEncoder().encode(reason.replace(/[\u0000-\u001f\u007f]/g, " "));
+      const more = {"X-Reason": String.fromCharCode(...octets)};
       await request("DELETE", `connections/${path(row.name)}`, undefined, undefined, more).catch((error) => {
         if (error.status !== 404) failures.push(error);
       });

@@ -1,7 +1,7 @@
 // Everything that lasts but messages, as a file: taken away, and brought back after a look at what that would change.
 import {useEffect, useState} from "../vendor/hooks.js";
 import {Outcome, useAct} from "../act.js";
-import {request} from "../api.js";
+import {request, requestText} from "../api.js";
 import {number, visible} from "../format.js";
 import {html} from "../html.js";
 import {Name, Table} from "../parts.js";
@@ -21,14 +21,15 @@ export function Definitions({user, vhost, setSeen}) {
   if (!user.tags.includes("administrator")) return html`<p class="empty">Definitions are for users with the tag administrator.</p>`;
   const where = vhost ? `/${path(vhost)}` : "";
   const save = () => actExport(async () => {
-    const document = await request("GET", `definitions${where}`);
-    offer(JSON.stringify(document, null, 1), `definitions${vhost ? `-${vhost.replace(/\W+/g, "_")}` : ""}.json`);
+    offer(await requestText("GET", `definitions${where}`), `definitions${vhost ? `-${vhost.replace(/\W+/g, "_")}` : ""}.json`);
   }, "The file is in your downloads. It has hashes of passwords: keep it like one.");
   const look = (event) => {
     const file = event.target.files[0];
     setFound(null);
     if (file) act(async () => {
-      const document = JSON.parse(await file.text());
+      // As it is when it was looked at: the file may change, and JSON that was parsed here has other numbers.
+      const document = new Blob([await file.text()]);
+      JSON.parse(await document.text());
       setFound({name: file.name, document, ...await request("POST", `burrowmq/definitions-diff${where}`, document)});
     });
   };

@@ -2,10 +2,9 @@
 import {useState} from "../vendor/hooks.js";
 import {html} from "../html.js";
 
-const TYPES = [["text", "text"], ["number", "number"], ["boolean", "true or false"], ["json", "list or object (JSON)"], ["null", "nothing"]];
+const TYPES = [["text", "text"], ["number", "number"], ["boolean", "true or false"], ["json", "list or object (JSON)"]];
 
 function typeOf(value) {
-  if (value === null) return "null";
   if (typeof value === "string") return "text";
   return typeof value === "object" ? "json" : typeof value;
 }
@@ -35,7 +34,6 @@ export function objectOf(rows) {
 }
 
 function valueOf(name, type, value) {
-  if (type === "null") return null;
   if (type === "text") return value;
   if (type === "boolean") return value === "true";
   if (type === "number") {
@@ -60,7 +58,7 @@ export function Fields({legend, hint, rows, setRows}) {
       <select aria-label=${`${legend}: type ${at + 1}`} value=${row.type} onChange=${(event) => change(at, {type: event.target.value, value: event.target.value === "boolean" ? "true" : row.value})}>
         ${TYPES.map(([key, title]) => html`<option key=${key} value=${key}>${title}</option>`)}</select>
       ${row.type === "boolean" ? html`<select aria-label=${`${legend}: value ${at + 1}`} value=${row.value} onChange=${(event) => change(at, {value: event.target.value})}><option>true</option><option>false</option></select>`
-        : html`<input aria-label=${`${legend}: value ${at + 1}`} placeholder="value" disabled=${row.type === "null"} value=${row.type === "null" ? "" : row.value}
+        : html`<input aria-label=${`${legend}: value ${at + 1}`} placeholder="value" value=${row.value}
           inputmode=${row.type === "number" ? "decimal" : undefined} onInput=${(event) => change(at, {value: event.target.value})} />`}
       <button type="button" aria-label=${`${legend}: remove ${at + 1}`} onClick=${() => setRows(rows.filter((_, index) => index !== at))}>Remove</button></div>`)}
     <button type="button" onClick=${() => setRows([...rows, {name: "", type: "text", value: ""}])}>Add ${rows.length ? "another" : "one"}</button></fieldset>`;

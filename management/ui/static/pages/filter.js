@@ -4,7 +4,7 @@ import {html} from "../html.js";
 
 const WAIT_MS = 250;
 
-export function Filter({value, label = "Filter", hint, onFilter, children}) {
+export function Filter({value, label = "Filter", hint, longest, onFilter, children}) {
   const input = useRef(null);
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -23,6 +23,6 @@ export function Filter({value, label = "Filter", hint, onFilter, children}) {
     onFilter(input.current.value);
   };
   return html`<form class="filter" role="search" onSubmit=${now}>
-    <label>${label} <input ref=${input} type="search" defaultValue=${value ?? ""} onInput=${later} placeholder=${hint} /></label>
+    <label>${label} <input ref=${input} type="search" defaultValue=${value ?? ""} onInput=${later} placeholder=${hint} maxlength=${longest} /></label>
     ${children}</form>`;
 }

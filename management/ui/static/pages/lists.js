@@ -2,7 +2,7 @@
 import {usePage} from "../api.js";
 import {number} from "../format.js";
 import {html} from "../html.js";
-import {Failure, Name, Pages, Table} from "../parts.js";
+import {Failure, Name, Pages, Table, useFirstPage} from "../parts.js";
 import {path} from "../route.js";
 import {Filter} from "./filter.js";
 
@@ -17,6 +17,7 @@ export function List(props) {
   const kept = Object.entries(asked).filter(([, value]) => value);
   const where = vhost && perVhost ? `${kind}/${path(vhost)}` : kind;
   const {data, error} = usePage(props, `${where}?${new URLSearchParams(kept)}`, SECONDS);
+  useFirstPage(error, props.route);
   return html`<${Filter} value=${query.name} onFilter=${(name) => setQuery({...query, name, page: ""})} />
     <${Failure} error=${error} />
     ${data ? html`<${Table} caption=${noun} rows=${data.items} ...${{columns, keyOf, query, setQuery}} empty=${query.name ? "Nothing has such a name." : empty} />

@@ -4,6 +4,7 @@ import {usePage} from "../api.js";
 import {many} from "../format.js";
 import {html} from "../html.js";
 import {Failure} from "../parts.js";
+import {Filter} from "./filter.js";
 
 const SECONDS = 2;
 const LINES = 200;
@@ -28,11 +29,10 @@ function Tail(props) {
     if (place.current && isAtEnd.current) place.current.scrollTop = place.current.scrollHeight;
   }, [at]);
   const lines = data?.lines ?? [];
-  return html`<form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>Filter <input type="search" maxlength="200" defaultValue=${query.name ?? ""} onChange=${(event) => setQuery({...query, name: event.target.value})} /></label>
+  return html`<${Filter} value=${query.name} longest="200" onFilter=${(name) => setQuery({...query, name})}>
       <label>At least <select onChange=${(event) => setQuery({...query, level: event.target.value === "debug" ? "" : event.target.value})}>
         ${LEVELS.map((each) => html`<option key=${each} value=${each} selected=${each === level}>${each}</option>`)}</select></label>
-      <span class="hint">the last ${many(lines.length, "lines")}${lines.length === LINES ? ", there are more" : ""}</span></form>
+      <span class="hint">the last ${many(lines.length, "lines")}${lines.length === LINES ? ", there are more" : ""}</span></${Filter}>
     <${Failure} error=${error} />
     <div class="log" ref=${place} tabindex="0" role="log" aria-live="off" aria-label="Log"
       onScroll=${(event) => { const {scrollTop, clientHeight, scrollHeight} = event.target; isAtEnd.current = scrollTop + clientHeight > scrollHeight - 20; }}>

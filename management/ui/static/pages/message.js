@@ -113,13 +113,24 @@ export function Get({vhost, name, ready, onDone}) {
 function Message({vhost, message}) {
   const {headers = {}, ...properties} = message.properties;
   const rows = [...Object.entries(properties), ...Object.entries(headers).map(([key, value]) => [`header ${key}`, value])];
-  const isCut = message.payload_encoding === "string" ? new Blob([message.payload]).size < message.payload_bytes : atob(message.payload).length < message.payload_bytes;
+  const octets = message.payload_encoding === "string" ? null : Uint8Array.from(atob(message.payload), (sign) => sign.charCodeAt(0));
+  const isCut = (octets ? octets.length : new Blob([message.payload]).size) < message.payload_bytes;
+  const text = octets === null ? message.payload : isCut ? textOf(octets) : null;
   return html`<article class="message">
     <p><${ExchangeLink} vhost=${vhost} name=${message.exchange} /> with key <${Name} value=${message.routing_key} />, ${bytes(message.payload_bytes)},
       ${message.redelivered ? html` <strong>redelivered</strong>` : " not delivered before"}, ${number(message.message_count)} behind it</p>
     ${rows.length ? html`<dl>${rows.map(([key, value]) => html`<dt key=${key}>${visible(key)}</dt><dd><code>${visible(typeof value === "object" ? JSON.stringify(value) : value)}</code></dd>`)}</dl>` : null}
-    <pre tabindex="0">${message.payload_encoding === "base64" ? `base64: ${message.payload}` : shownBody(message.payload)}</pre>
+    <pre tabindex="0">${text === null ? `base64: ${message.payload}` : shownBody(text)}</pre>
     ${isCut ? html`<p class="hint">Its first 50,000 bytes.</p>` : null}</article>`;
+}
+
+// A text that was cut within a sign is none to the node; null: it is none before that either.
+function textOf(octets) {
+  try {
+    return new TextDecoder("utf-8", {fatal: true}).decode(octets, {stream: true});
+  } catch {
+    return null;
+  }
 }
 
 function shownBody(text) {

@@ -9,10 +9,12 @@ import {path} from "../route.js";
 import {CHOICES, NUMBERS, TEXTS} from "./declare.js";
 import {List, figure, text} from "./lists.js";
 
-const KINDS = ["queues", "exchanges", "all"];
+const KINDS = ["queues", "classic_queues", "quorum_queues", "streams", "exchanges", "all"];
 // Priorities are for declarations alone.
 const NUMBER_KEYS = NUMBERS.filter(([key]) => key !== "x-max-priority");
-const KNOWN = [...NUMBER_KEYS, ...TEXTS, ...CHOICES].map(([key]) => key.slice(2));
+// Whether a key of a definition is in a field of its own: an empty text would be no text there.
+const isIn = (fields, key) => fields.some(([name]) => name === `x-${key}`);
+const isKnown = ([key, value]) => isIn(NUMBER_KEYS, key) || (value !== "" && isIn([...TEXTS, ...CHOICES], key));
 
 const PREFIX = {policy: "policies", operator: "operator-policies"};
 const NOUN = {policy: "policy", operator: "operator policy"};
@@ -71,7 +73,7 @@ function Form({kind, vhost, row, onSaved, onCancel}) {
   const [state, setState] = useState({});
   const [typed, setTyped] = useState(0);
   const was = row?.definition ?? {};
-  const others = Object.fromEntries(Object.entries(was).filter(([key]) => !KNOWN.includes(key)));
+  const others = Object.fromEntries(Object.entries(was).filter((entry) => !isKnown(entry)));
   useEffect(() => {
     const stop = new AbortController();
     const timer = setTimeout(async () => {
@@ -116,7 +118,7 @@ function Form({kind, vhost, row, onSaved, onCancel}) {
       ${TEXTS.map(([key, title, hint]) => html`<label key=${key}>${title} <input name=${key} defaultValue=${was[key.slice(2)]} /><span class="hint">${hint}</span></label>`)}
       ${CHOICES.map(([key, title, values, hint]) => html`<label key=${key}>${title} <select name=${key}><option value="">not set</option>
         ${values.map((value) => html`<option key=${value} selected=${value === was[key.slice(2)]}>${value}</option>`)}</select><span class="hint">${hint}</span></label>`)}
-      <label>Other keys as JSON <input name="others" defaultValue=${Object.keys(others).length ? JSON.stringify(others) : ""} /></label>
+      <label>Other keys as JSON <input name="others" defaultValue=${Object.keys(others).length ? JSON.stringify(others) : ""} /><span class="hint">empty texts, too: {"dead-letter-exchange": ""} is the default exchange</span></label>
     </div>
     <${Preview} vhost=${row?.vhost ?? vhost} found=${preview} />
     <${Failure} error=${state.error} />

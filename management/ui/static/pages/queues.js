@@ -5,7 +5,7 @@ import {Features, Members, stateClass} from "../features.js";
 import {many, number, rateCell, visible} from "../format.js";
 import {DEPTHS, useLines} from "../history.js";
 import {html} from "../html.js";
-import {Bytes, Confirm, Failure, Name, Pages, QueueLink, Spark, Table} from "../parts.js";
+import {Bytes, Confirm, Failure, Name, Pages, QueueLink, Spark, Table, useFirstPage} from "../parts.js";
 import {MOST, compareLink} from "../pins.js";
 import {link, path} from "../route.js";
 import {Declare} from "./declare.js";
@@ -26,6 +26,7 @@ export function Queues(props) {
   const found = usePage(props, `queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS,
     shown.some((column) => column.key === "line") ? DEPTHS : "");
   const {data} = found;
+  useFirstPage(found.error, props.route);
   const hasOthers = Boolean(data?.items.some((row) => row.type !== "classic"));
   useEffect(() => {
     if (hasOthers) setMixed(true);

@@ -49,8 +49,7 @@ export function Matrix({rows, other, names, user, vhost, onDone}) {
   const Link = other === "vhost" ? VhostLink : UserLink;
   const save = (event) => {
     const {name, ...rights} = fields(event);
-    act(() => request("PUT", `permissions/${where(name)}`, rights), `${visible(name)}: saved.`);
-    setEdited(null);
+    act(() => request("PUT", `permissions/${where(name)}`, rights), `${visible(name)}: saved.`).then((isDone) => isDone && setEdited(null));
   };
   const free = names.filter((name) => !rows.some((row) => row[other] === name));
   const columns = [

@@ -6,6 +6,7 @@ import {visible} from "../format.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name, Table} from "../parts.js";
 import {link, path} from "../route.js";
+import {Filter} from "./filter.js";
 
 const json = (value) => html`<code>${visible(JSON.stringify(value))}</code>`;
 
@@ -16,7 +17,11 @@ export function Parameters(props) {
   const [leaving, setLeaving] = useState(null);
   const set = (event) => {
     const {name, value} = fields(event);
-    act(() => request("PUT", `global-parameters/${path(name)}`, {name, value: JSON.parse(value)}), `${visible(name)} is set.`);
+    // As it is typed, once it is JSON: numbers that were parsed here may be others.
+    act(async () => {
+      JSON.parse(value);
+      await request("PUT", `global-parameters/${path(name)}`, new Blob([`{"name":${JSON.stringify(name)},"value":${value}}`]));
+    }, `${visible(name)} is set.`);
   };
   const columns = [
     {key: "name", title: "Name", cell: (row) => html`<${Name} value=${row.name} />`},
@@ -81,8 +86,7 @@ export function Configuration(props) {
   ];
   return html`<p>${files.length ? html`Read from ${files.map((name, at) => html`${at ? ", " : ""}<code key=${name}>${visible(name)}</code>`)}. ` : "No configuration file. "}
       ${given} of ${rows.length} keys were set; a change counts from the next start on.</p>
-    <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>Filter <input type="search" defaultValue=${route.query.name ?? ""} onChange=${(event) => setQuery({...route.query, name: event.target.value})} /></label>
-      <label class="check"><input type="checkbox" checked=${Boolean(route.query.all)} onChange=${(event) => setQuery({...route.query, all: event.target.checked ? 1 : ""})} /> Defaults too</label></form>
+    <${Filter} value=${route.query.name} onFilter=${(name) => setQuery({...route.query, name})}>
+      <label class="check"><input type="checkbox" checked=${Boolean(route.query.all)} onChange=${(event) => setQuery({...route.query, all: event.target.checked ? 1 : ""})} /> Defaults too</label></${Filter}>
     <${Table} caption="Configuration" columns=${columns} rows=${shown} keyOf=${(row) => row.key} query=${{}} empty=${wanted ? "No key is like this." : "Everything is as by default."} />`;
 }

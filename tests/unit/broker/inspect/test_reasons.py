@@ -202,6 +202,12 @@ def test_what_nobody_said_is_as_by_default() -> None:
     assert rows["single-active-consumer"] is False
 
 
+def test_the_default_exchange_is_one_to_send_dead_letters_to() -> None:
+    to_default = {"overflow": "reject-publish-dlx", "max-length": 1, "dead-letter-exchange": ""}
+    bench, queue = made(to_default | {"dead-letter-routing-key": "dead"}, {}, {})
+    assert reasons.warnings(bench.vhost, queue) == []
+
+
 def test_nothing_is_said_of_a_plain_queue() -> None:
     bench, queue = made({"dead-letter-exchange": "amq.direct", "max-length": 1}, {}, {})
     assert reasons.warnings(bench.vhost, queue) == []
