@@ -79,20 +79,11 @@ class Getters:
                 if self._load(backlog, 1):
                     return
                 continue
-            origin = self._origins[backlog.level]
+            self._rate.note(1)
             if self._levels.has_expiries:
                 # The count in get-ok is without what came to the head and is due.
                 self._drop_expired()
-                if self._is_next_unknown():
-                    origin.put_back(run)
-                    return
-            self._rate.note(1)
-            waiting.popleft()(origin, run)
-
-    def _is_next_unknown(self) -> bool:
-        """Whether the deadline of what is the head now is being read, after which the queue is pumped."""
-        head = self._levels.head()
-        return head is not None and head.is_loading and head.has_expiries and head.is_head_on_disk
+            waiting.popleft()(self._origins[backlog.level], run)
 
     def end(self) -> None:
         """The queue is gone: there is nothing to get."""
