@@ -330,8 +330,9 @@ class Access:
 
 
 _LONG: Final = Struct(">I")
-_NUMBERS: Final = {"octet": Struct(">B"), "short": Struct(">H"), "long": _LONG}
-_NUMBERS["longlong"] = Struct(">Q")
+_NUMBERS: Final = {
+    "octet": Struct(">B"), "short": Struct(">H"), "long": _LONG, "longlong": Struct(">Q"),
+}  # fmt: skip
 
 METHODS: Final[dict[int, type[Method]]] = {
     method.index: method
