@@ -21,9 +21,12 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scripts.house import SERVER
+
+if TYPE_CHECKING:
+    import coverage
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_FILE = ROOT / "build" / "own-coverage.sqlite"
@@ -106,20 +109,28 @@ def docstrings(root: Path = ROOT) -> dict[str, str]:
 # -- the run ------------------------------------------------------------------------------------------------------
 
 
+def recorder(sources: Sequence[str]) -> coverage.Coverage:
+    """Make what records which lines below these folders are reached, and in which context."""
+    import coverage  # noqa: PLC0415 - only where something is measured
+
+    watched = coverage.Coverage(
+        data_file=str(DATA_FILE),
+        branch=True,
+        source=sources,
+        config_file=str(ROOT / "pyproject.toml"),
+    )
+    watched.set_option("run:core", "ctrace")  # what Python 3.14 has instead knows no contexts
+    return watched
+
+
 def measure(arguments: Sequence[str], own: dict[str, tuple[str, ...]]) -> int:
     """Run the server's unit tests, and what else is a module's own, under coverage; gives pytest's exit status."""
-    import coverage  # noqa: PLC0415 - only where something is measured
-    import pytest  # noqa: PLC0415
+    import pytest  # noqa: PLC0415 - only where something is measured
 
     os.environ["BURROWMQ_PURE"] = "1"
     DATA_FILE.parent.mkdir(exist_ok=True)
     # The folders, not `burrowmq`: coverage goes by the files that its links lead to.
-    watched = coverage.Coverage(
-        data_file=str(DATA_FILE),
-        branch=True,
-        source=[str(ROOT / package) for package in SERVER],
-        config_file=str(ROOT / "pyproject.toml"),
-    )
+    watched = recorder([str(ROOT / package) for package in SERVER])
     watched.erase()
     watched.start()
     watched.switch_context(IMPORT)

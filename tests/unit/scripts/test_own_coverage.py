@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 
-import coverage
 import pytest
 
 from scripts import own_coverage
@@ -93,9 +92,7 @@ def test_two_contexts_of_one_file_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(own_coverage, "ROOT", tmp_path)
     monkeypatch.setattr(own_coverage, "DATA_FILE", tmp_path / "data.sqlite")
     (tmp_path / "pyproject.toml").write_text("")
-    watched = coverage.Coverage(
-        data_file=str(tmp_path / "data.sqlite"), branch=True, source=[str(tmp_path)]
-    )
+    watched = own_coverage.recorder([str(tmp_path)])
     spec = importlib.util.spec_from_file_location("made_for_own_coverage", tmp_path / "made.py")
     module = importlib.util.module_from_spec(spec)
     with watched.collect():

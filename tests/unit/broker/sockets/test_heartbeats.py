@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from pika import spec
 
 from burrowmq.broker.sockets.heartbeats import SHORT_SWEEP_S, Heartbeats
@@ -52,12 +51,14 @@ def test_a_silent_one_is_looked_at_as_often_as_its_wire_says():
     assert len(silent.looked_at) == 4, "after 15 s, and from then on every 30"
 
 
-@pytest.mark.parametrize("count", [20, 200])
-def test_a_sweep_costs_nothing_for_those_that_are_not_due(count: int):
-    world = World()
-    for _ in range(count):
-        world.connect(60)
-    assert calls(lambda: world.sweep(14), "heartbeats") == 2 * 14
+def test_a_sweep_costs_nothing_for_those_that_are_not_due():
+    def cost(count: int) -> int:
+        world = World()
+        for _ in range(count):
+            world.connect(60)
+        return calls(lambda: world.sweep(14), "heartbeats")
+
+    assert cost(20) == cost(200) <= 2 * 14  # a comprehension is a call up to Python 3.11
 
 
 def test_who_is_gone_is_not_looked_at_nor_kept():
