@@ -16,6 +16,8 @@ from burrowmq.storage.loop.staged_commit import ReadRequest
 
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
+_MOST_DOUBLED: Final = 16
+"""By then the pause is the longest; a power of two of every try is one day too large for a float."""
 
 
 @dataclass(slots=True)
@@ -40,7 +42,7 @@ class Retries:
     def add(self, read: RefusedRead, now: float) -> None:
         """It was refused once more."""
         pause = min(FIRST_PAUSE_S * 2**read.count, LONGEST_PAUSE_S)
-        read.count += 1
+        read.count = min(read.count + 1, _MOST_DOUBLED)
         heapq.heappush(self._due, (now + pause, next(self._number), read))
 
     def patience_s(self, now: float) -> float | None:

@@ -403,6 +403,12 @@ class ThreadedBackend:
         self._reading -= 1
 
     def _run_reader(self) -> None:
+        try:
+            self._answer_reads()
+        except Exception as error:  # noqa: BLE001 - as in the disk thread, but that nothing is left to do
+            self._fail(error)
+
+    def _answer_reads(self) -> None:
         refused = Retries()
         is_again = False  # the last read was one that was refused before
         while True:

@@ -26,6 +26,14 @@ def test_the_pause_doubles_up_to_the_longest() -> None:
     assert (len(retries), retries.patience_s(now)) == (0, None)
 
 
+def test_it_is_tried_again_for_as_long_as_the_queue_is_there() -> None:
+    """At five seconds a try the disk has refused it for a week."""
+    retries, one = Retries(), read()
+    for _ in range(120_960):
+        retries.add(one, 0.0)
+        assert retries.take(LONGEST_PAUSE_S) is one
+
+
 def test_the_one_that_is_due_first_comes_first() -> None:
     retries, often, once = Retries(), read(1), read(2)
     often.count = 3

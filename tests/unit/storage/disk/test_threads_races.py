@@ -183,6 +183,37 @@ def test_slow_refused_reads_leave_a_turn_to_other_reads_and_to_the_end(
     assert answers == [2]
 
 
+@pytest.mark.parametrize("name", ["disk", "reader"])
+def test_a_thread_that_comes_upon_something_nobody_thought_of_ends_the_store_and_says_so(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is: a reader that dies unheard would leave a node that looks well and reads nothing any more."""
+    node, clock = Node(), Clock()
+    log = node.queue_with("q")
+
+    def look() -> float:
+        if threading.current_thread().name == name:
+            raise OverflowError("no such time")
+        return time.monotonic()
+
+    monkeypatch.setattr(clock, "monotonic", look)
+    monkeypatch.setattr("burrowmq.storage.disk.threads.time", clock)
+    log.read(0, 40, 1 << 20, lambda *_: None)
+    log.ack(0, 0)
+    node.stage()
+    node.loop.run_until(lambda: bool(node.failures))
+    assert "OverflowError: no such time" in node.failures[0]
+
+    def close() -> None:
+        with pytest.raises(StoreClosed):
+            node.engine.close()
+
+    closing = threading.Thread(target=close)
+    closing.start()
+    closing.join(PATIENCE_S)
+    assert not closing.is_alive()
+
+
 @pytest.mark.parametrize("name", ["copier", "backup"])
 def test_a_thread_that_cannot_be_started_is_no_reason_to_end(
     name: str, monkeypatch: pytest.MonkeyPatch
