@@ -154,7 +154,8 @@ class Api:
             ) as answer:
                 raw = answer.read()
         except urllib.error.HTTPError as error:
-            raise Failed(_refusal(error, f"/api/{path}")) from error
+            with error:
+                raise Failed(_refusal(error, f"/api/{path}")) from error
         except OSError as error:
             raise Failed(f"Could not connect: {error}") from error
         return json.loads(raw) if raw else None

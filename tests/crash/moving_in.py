@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,8 +160,12 @@ def http(port: int, verb: str, path: str, body: Any = None) -> Any:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/api/{path}", data, headers, method=verb
     )
-    with urllib.request.urlopen(request, timeout=120) as response:
-        raw = response.read()
+    try:
+        with urllib.request.urlopen(request, timeout=120) as response:
+            raw = response.read()
+    except urllib.error.HTTPError as refused:
+        refused.close()
+        raise
     return json.loads(raw) if raw else None
 
 

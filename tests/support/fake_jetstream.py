@@ -7,6 +7,7 @@ is said in `run`, never within a call. `tests/cluster` meets real servers.
 
 from __future__ import annotations
 
+import itertools
 import json
 import ssl
 from collections import deque
@@ -78,12 +79,15 @@ class FakeLink:
         return found[0] if found else 0
 
 
+_MADE = itertools.count(1)
+
+
 class Stream:
     """One, and its consumer."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
-        self.created = f"{id(self)}"
+        self.created = str(next(_MADE))  # no other stream's, also where that is gone
         self.last = 0
         self.messages: dict[int, bytes] = {}
         """Those that are not acknowledged."""

@@ -27,9 +27,10 @@ collector = PythonCollector()
         "gone = weakref.ref(Circle()); collector.collect(); assert gone() is None",
         "gone = weakref.ref(Circle()); collector.settle(); assert gone() is None",
         # What is settled is not looked at, even when it has become garbage; until it is let go of.
+        "before = gc.get_freeze_count();"  # 3.12 has 375 objects there that nothing collects
         "held = Circle(); gone = weakref.ref(held); collector.settle(); del held; collector.collect();"
         "assert gone() is not None; assert gc.get_freeze_count() > 1000;"
-        "collector.let_go(); assert gone() is None; assert gc.get_freeze_count() == 0",
+        "collector.let_go(); assert gone() is None; assert gc.get_freeze_count() == before",
         # What is kept is not looked at from then on, nor at that moment.
         "gone = weakref.ref(Circle()); collector.keep(); collector.collect(); assert gone() is not None;"
         "collector.let_go(); assert gone() is None",
