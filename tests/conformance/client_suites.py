@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 
-from .place import DRIVERS, HERE, Count, Place, count_junit, count_lines
+from .place import DRIVERS, HERE, NOT_DOWNLOADED, Count, Place, count_junit, count_lines
 from .tool_suites import TOOLS
 
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
@@ -206,6 +206,26 @@ def lapin(place: Place) -> Count:
     return Count(sums[0], sums[1], sums[2] + sums[3], failures)
 
 
+def amqp091_go(place: Place) -> Count:
+    """amqp091-go's tests, but for TLS and what calls rabbitmqctl; its connections are closed over HTTP."""
+    root = place.go_source("github.com/rabbitmq/amqp091-go", "v1.16.0")
+    if root is None:
+        return NOT_DOWNLOADED
+    for name in ("recovery_test.go", "internal/utils/http.go"):
+        cases = root / name
+        cases.write_text(cases.read_text().replace("15672", str(place.management_port)))
+    output = place.run(
+        "go", "test", "-vet=off", "-tags", "integration", "-count=1", "-timeout", "900s", "-v", ".",
+        cwd=root, timeout_s=1200, AMQP_URL=place.url,
+    )  # fmt: skip
+    ended = re.findall(r"^--- (PASS|FAIL|SKIP): (\S+)", output, re.MULTILINE)
+    if not ended:
+        return Count(failed=1, failures=("nothing was built: " + output[-300:],))
+    passed, skipped = (sum(how == one for how, _ in ended) for one in ("PASS", "SKIP"))
+    failures = tuple(name for how, name in ended if how == "FAIL")
+    return Count(passed, len(failures), skipped, failures)
+
+
 SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "py-amqp": (py_amqp, ()),
     "kombu": (kombu, ()),
@@ -216,6 +236,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "amqp-tools": (amqp_tools, ("amqp-publish",)),
     "perf-test": (perf_test, ("mvn", "java")),
     "lapin": (lapin, ("cargo",)),
+    "amqp091-go": (amqp091_go, ("go",)),
     **TOOLS,
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,9 @@ class Count:
     failed: int = 0
     skipped: int = 0
     failures: tuple[str, ...] = ()
+
+
+NOT_DOWNLOADED = Count(failed=1, failures=("the module was not downloaded",))
 
 
 class Place:
@@ -84,6 +88,19 @@ class Place:
         with tarfile.open(archive) as source:
             source.extractall(self.folder / "source", filter="data")
         (root,) = (self.folder / "source").iterdir()
+        return root
+
+    def go_source(self, module: str, version: str) -> Path | None:
+        """Download a Go module and return a copy of it that may be changed; None where it is not to be had."""
+        told = self.run(
+            "go", "mod", "download", "-json", f"{module}@{version}", timeout_s=600, GO111MODULE="on"
+        )
+        source = re.search(r'"Dir": "([^"]+)"', told)
+        if source is None:
+            return None
+        root = self.folder / "module"
+        shutil.copytree(source[1], root)
+        self.run("chmod", "-R", "u+w", str(root), timeout_s=60)
         return root
 
 

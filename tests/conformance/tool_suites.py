@@ -10,9 +10,8 @@ import re
 import shutil
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
 
-from .place import DRIVERS, Count, Place, count_junit, count_lines
+from .place import DRIVERS, NOT_DOWNLOADED, Count, Place, count_junit, count_lines
 
 ADMIN_SCRIPT = DRIVERS.parents[2] / "management" / "download" / "rabbitmqadmin.py"
 NOT_RABBIT_HOLE = (
@@ -20,7 +19,6 @@ NOT_RABBIT_HOLE = (
     r"|parameters/\{component\}/\{vhost\}/\{name\} when the parameter does not exist"
 )
 RABBIT_HOLE, RABBIT_HOLE_VERSION = "github.com/michaelklishin/rabbit-hole/v3", "v3.2.0"
-NOT_DOWNLOADED = Count(failed=1, failures=("the module was not downloaded",))
 # Its own list of dependencies pins versions that not every index has.
 DATADOG = (
     *("datadog-checks-base==38.7.0", "pika==1.3.2", "prometheus-client", "requests"),
@@ -58,23 +56,9 @@ def rabbitmqadmin_ng(place: Place) -> Count:
     return _admin_driver(place, "rabbitmqadmin_ng.sh", f"{root}/bin/rabbitmqadmin")
 
 
-def _go_source(place: Place, module: str, version: str) -> Path | None:
-    """Download a Go module and return a copy of it that may be changed."""
-    told = place.run(
-        "go", "mod", "download", "-json", f"{module}@{version}", timeout_s=600, GO111MODULE="on"
-    )
-    source = re.search(r'"Dir": "([^"]+)"', told)
-    if source is None:
-        return None
-    root = place.folder / "module"
-    shutil.copytree(source[1], root)
-    place.run("chmod", "-R", "u+w", str(root), timeout_s=60)
-    return root
-
-
 def rabbit_hole(place: Place) -> Count:
     """rabbit-hole's suite (Go), its addresses replaced by the node's; left out: plugins, and what 3.10.8 fails."""
-    root = _go_source(place, RABBIT_HOLE, RABBIT_HOLE_VERSION)
+    root = place.go_source(RABBIT_HOLE, RABBIT_HOLE_VERSION)
     if root is None:
         return NOT_DOWNLOADED
     for name in ("rabbithole_test.go", "health_checks_test.go", "deprecated_features_test.go"):
@@ -117,7 +101,7 @@ def terraform(place: Place) -> Count:
 
 def keda(place: Place) -> Count:
     """KEDA's scaler, compiled from its module with our cases beside it: every mode, over HTTP and AMQP."""
-    root = _go_source(place, "github.com/kedacore/keda/v2", "v2.21.0")
+    root = place.go_source("github.com/kedacore/keda/v2", "v2.21.0")
     if root is None:
         return NOT_DOWNLOADED
     folder = root / "pkg" / "scalers"

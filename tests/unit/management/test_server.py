@@ -16,12 +16,14 @@ from urllib.parse import quote
 
 import pytest
 
-from burrowmq.config.schema import ManagementConfig
+from burrowmq.config.schema import ManagementConfig, PrometheusConfig
+from burrowmq.config.units import Endpoint
 from burrowmq.management import settings
 from burrowmq.management.answers.reply import Call
 from burrowmq.management.bound_sockets import bind
 from burrowmq.management.server import Management, start
 from tests.support.bench.node import NodeBench
+from tests.support.ports import free_ports
 from tests.support.served import Served, serving
 
 
@@ -210,7 +212,12 @@ def test_a_control_socket_that_another_node_has_made_stays(tmp_path: Path) -> No
 
 
 def test_a_control_socket_that_goes_before_it_is_served_ends_no_start(tmp_path: Path) -> None:
-    with NodeBench(tmp_path) as bench:
+    api, metrics = (Endpoint("127.0.0.1", port) for port in free_ports(2))
+    with NodeBench(
+        tmp_path,
+        management=ManagementConfig(listeners=(api,)),
+        prometheus=PrometheusConfig(listeners=(metrics,)),
+    ) as bench:
 
         async def start_and_stop() -> str:
             bound = bind(bench.host.process)
