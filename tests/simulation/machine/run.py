@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from pika import spec
 
+from burrowmq.offline.directory import CannotUse
 from burrowmq.storage.directory.quarantine import DIRECTORY
 from burrowmq.storage.errors import StorageError
 from tests.simulation.machine.audit import Auditor
@@ -76,6 +77,7 @@ class Run:
         self.is_worse = False  # calls failed in this process, and not only for want of room
         self.is_after_faults = False  # the process before this one had some
         self.damages: list[Callable[[Run], None]] = []  # of what the next cut leaves
+        self.was_stopped = False  # the last stop was a clean one
         self.has_stopped = False  # so that the next start has to find a clean stop
         self.leaving: set[str] = set()  # of what was set aside: somebody has asked that it go
         self.released: set[str] = set()  # and was told that it has gone
@@ -451,7 +453,11 @@ class Run:
         """The store is written anew between a clean stop and a start."""
         self.machine.endings.insert(0, Ending(is_power=False))
         self.stop()
-        self.machine.resegment(segment_size, entry_count)
+        try:
+            self.machine.resegment(segment_size, entry_count)
+        except CannotUse:  # what a stop that failed has left may need a start before, as it says
+            if self.was_stopped:
+                raise
         self.crash_now(is_power=self.is_power())
 
     def stop(self, *, is_well: bool = True) -> bool:
@@ -470,6 +476,7 @@ class Run:
         if is_clean:
             self.model.stopped(self.machine.starts)
         is_suspect = was_faulty or had_old_pages or self._is_miscounted()
+        self.was_stopped = is_clean
         self.has_stopped = is_clean and not (is_suspect or self.plan.has_damage)
         return is_power
 
