@@ -286,7 +286,8 @@ class Intake:
             front_end.write(
                 self._pin.tend(now_ms, is_consuming=is_consuming, is_holding=is_holding)
             )
-        if self.shelf.held_count and now_ms >= self._working_ms + self._working_every_ms:
+        is_looked_at = self._pulls is not None or self.shelf.held_count > 0
+        if is_looked_at and now_ms >= self._working_ms + self._working_every_ms:
             self._working_ms = now_ms
             old = self.shelf.grown_old()
             front_end.write(b"".join([encode_publish(reply, api.WORKING) for reply in old]))
