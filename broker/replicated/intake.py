@@ -317,6 +317,11 @@ class Intake:
             wanted = credit
         return max(0, min(wanted, int(AHEAD_BYTES / max(self.mean_bytes, 1.0)) or 1))
 
+    @property
+    def expires_ms(self) -> float | None:
+        """When `expire` has something to do; None where nobody waits."""
+        return None if self._waits_since_ms is None else self._waits_since_ms + GET_MS
+
     def due_ms(self) -> float | None:
         """When `send` has something to do, if nothing happens; None for never."""
         found = []

@@ -1,6 +1,6 @@
 """How often a queue has its turn while nothing happens, however long that lasts.
 
-Covers: broker/replicated/intake.py
+Covers: broker/replicated/intake.py, queue.py, stream_queue.py
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import pytest
 from pika import spec
 
 from burrowmq.broker.replicated.queue import ReplicatedQueue
+from burrowmq.broker.replicated.stream_queue import StreamQueue
+from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
+from tests.support.quorum_clients import publish
 
 STEP_S = 0.001
 """That of the shortest wait."""
@@ -40,11 +43,48 @@ class Turns:
         return self._count
 
 
+def consuming(bench: ClusterBench, kind: type) -> Client:
+    """Who publishes to a queue of that class with confirms, and consumes it."""
+    client = bench.connect(1)
+    word = "stream" if kind is StreamQueue else "quorum"
+    declaration = spec.Queue.Declare(queue="q", durable=True, arguments={"x-queue-type": word})
+    client.call(1, spec.Confirm.Select(), declaration)
+    bench.settle(0.5)
+    client.call(1, spec.Basic.Qos(prefetch_count=10))
+    client.call(1, spec.Basic.Consume(queue="q", consumer_tag="t"))
+    bench.settle(0.5)
+    client.names()
+    return client
+
+
 def test_a_consumer_who_is_given_nothing_costs_next_to_nothing(
     bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = bench.connect(1)
-    bench.declared(client)
-    client.call(1, spec.Basic.Consume(queue="q", consumer_tag="t"))
+    consuming(bench, ReplicatedQueue)
     bench.settle(20)
     assert Turns(bench, monkeypatch, ReplicatedQueue).in_seconds(3) < 6
+
+
+@pytest.mark.parametrize("kind", [ReplicatedQueue, StreamQueue])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_while_the_servers_are_out_of_reach_a_queue_waits_for_them_and_for_nothing_else(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch, kind: type, *, is_cut: bool
+) -> None:
+    """Ten turns a second of each of thousands of queues would leave no time for those that live here."""
+    client = consuming(bench, kind)
+    if is_cut:
+        bench.link.lose()
+    else:
+        bench.world.streams.clear()
+        bench.world.refused_streams = 10047
+        bench.link.lose()
+        bench.link.open()
+    bench.settle(130)
+    assert Turns(bench, monkeypatch, kind).in_seconds(3) == 0
+    bench.world.refused_streams = None
+    if is_cut:
+        bench.link.open()
+    bench.settle(8)
+    publish(client, b"1")
+    bench.settle(0.2)
+    assert sorted(client.names()) == ["Basic.Ack", "Basic.Deliver"]
