@@ -1,6 +1,6 @@
 """How often a queue has its turn while nothing happens, however long that lasts.
 
-Covers: broker/replicated/intake.py, queue.py, stream_queue.py
+Covers: broker/replicated/front_end.py, intake.py, queue.py, stream_queue.py
 """
 
 from __future__ import annotations
@@ -87,4 +87,25 @@ def test_while_the_servers_are_out_of_reach_a_queue_waits_for_them_and_for_nothi
     bench.settle(8)
     publish(client, b"1")
     bench.settle(0.2)
+    assert sorted(client.names()) == ["Basic.Ack", "Basic.Deliver"]
+
+
+def test_a_server_that_is_tried_again_is_no_news_for_any_queue(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three servers that are away are tried three times a second, for as long as they are."""
+    client = consuming(bench, ReplicatedQueue)
+    bench.link.lose()
+    bench.settle(20)
+    turns = Turns(bench, monkeypatch, ReplicatedQueue)
+    bench.link.owner.lost("a second one")
+    assert (turns.in_seconds(1), bench.front_end.state.reason) == (0, "a second one")
+    bench.link.open()
+    bench.settle(1)
+    bench.link.lose()
+    publish(client, b"1")
+    bench.settle(1)
+    assert client.names() == []
+    bench.link.open()
+    bench.settle(1)
     assert sorted(client.names()) == ["Basic.Ack", "Basic.Deliver"]
