@@ -1,6 +1,6 @@
 """How often a queue has its turn while nothing happens, however long that lasts.
 
-Covers: broker/replicated/front_end.py, intake.py, queue.py, stream_queue.py
+Covers: broker/replicated/front_end.py, intake.py, queue.py, reader.py, stream_queue.py
 """
 
 from __future__ import annotations
@@ -108,4 +108,19 @@ def test_a_server_that_is_tried_again_is_no_news_for_any_queue(
     assert client.names() == []
     bench.link.open()
     bench.settle(1)
+    assert sorted(client.names()) == ["Basic.Ack", "Basic.Deliver"]
+
+
+def test_a_place_in_a_stream_of_which_no_server_says_anything_is_asked_for_and_waited_for(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = consuming(bench, StreamQueue)
+    bench.world.is_silent = True
+    turns = Turns(bench, monkeypatch, StreamQueue)
+    turns.in_seconds(12)  # the place that there was counts as lost
+    assert turns.in_seconds(12) < 60
+    bench.world.is_silent = False
+    bench.settle(8)
+    publish(client, b"1")
+    bench.settle(0.5)
     assert sorted(client.names()) == ["Basic.Ack", "Basic.Deliver"]
