@@ -333,6 +333,9 @@ class Intake:
             found.append(self._get_again_ms if is_paused else self._waits_since_ms + GET_MS)
         if self._pulls is not None or self.shelf.held_count:
             found.append(self._working_ms + self._working_every_ms)
+        pulls_ms = self._pulls.due_ms() if self._pulls is not None else None
+        if pulls_ms is not None:
+            found.append(pulls_ms)
         pin_ms = self._pin.due_ms() if self._pin is not None else None
         if pin_ms is not None:
             found.append(pin_ms)

@@ -10,6 +10,7 @@ from pika import spec
 
 from burrowmq.broker.replicated.queue import ReplicatedQueue
 from burrowmq.broker.replicated.stream_queue import StreamQueue
+from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
 from tests.support.quorum_clients import publish
@@ -63,6 +64,23 @@ def test_a_consumer_who_is_given_nothing_costs_next_to_nothing(
     consuming(bench, ReplicatedQueue)
     bench.settle(20)
     assert Turns(bench, monkeypatch, ReplicatedQueue).in_seconds(3) < 6
+
+
+def test_a_request_that_could_not_be_served_is_made_again_soon(bench: ClusterBench) -> None:
+    client = consuming(bench, ReplicatedQueue)
+    bench.settle(20)
+    queue = bench.vhost.queues["q"]
+    assert isinstance(queue, ReplicatedQueue)
+    bench.stream().pulls.clear()
+    intake, head = queue._intake, b"NATS/1.0 409 Leadership Change\r\n\r\n"
+    assert intake._pulls is not None
+    subject = b"%b.%d" % (intake._pulls._inbox, intake._pulls._number)
+    bench.link.owner.received([Delivered(intake._pulls_sid, subject, b"", head, b"")])
+    bench.settle(0.3)
+    assert bench.stream().pulls
+    publish(client, b"1")
+    bench.settle(0.2)
+    assert sorted(client.names()) == ["Basic.Ack", "Basic.Deliver"]
 
 
 @pytest.mark.parametrize("kind", [ReplicatedQueue, StreamQueue])
