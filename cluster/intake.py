@@ -101,13 +101,11 @@ class Pulls:
     def poll(self, now_ms: float) -> bytes:
         """The request to be sent now; b"" for none. Forgets those that the server has forgotten."""
         self._forget(now_ms)
-        open_count = self.open_count
-        is_enough = open_count * 2 > self._credit or open_count >= self._credit
-        if is_enough or now_ms < self._not_before_ms:
+        if self._is_enough or now_ms < self._not_before_ms:
             return b""
         if not self._open:
             self._heard_ms = now_ms
-        count = self._credit - open_count
+        count = self._credit - self.open_count
         self._number += 1
         self._open[self._number] = _Pull(count, now_ms)
         request = api.pull(
@@ -121,6 +119,15 @@ class Pulls:
         return encode_publish(
             request.subject, request.payload, b"%b.%d" % (self._inbox, self._number)
         )
+
+    @property
+    def _is_enough(self) -> bool:
+        open_count = self.open_count
+        return open_count * 2 > self._credit or open_count >= self._credit
+
+    def due_ms(self) -> float | None:
+        """When `poll` has a request to send, if nothing happens; None where none waits."""
+        return None if self._is_enough else self._not_before_ms
 
     def _forget(self, now_ms: float) -> None:
         """A server that says nothing at all has no request of ours; one that is long over was lost before."""

@@ -38,10 +38,12 @@ class _Waiting:
     __slots__ = ("again_ms", "due_ms", "request", "then")
 
     def __init__(self, request: Request, then: Then, now_ms: float) -> None:
-        self.request = request
+        is_state = b".INFO." in request.subject
+        # Messages for another front-end, which may stand still, are not kept until it is known that it does.
+        self.request = request if is_state else Request(request.subject, b"")
         self.then = then
         self.due_ms = now_ms + ANSWER_MS
-        self.again_ms = now_ms + AGAIN_MS if b".INFO." in request.subject else inf
+        self.again_ms = now_ms + AGAIN_MS if is_state else inf
 
 
 class Questions:

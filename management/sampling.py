@@ -128,7 +128,7 @@ def _everything(node: RunningNode, rates: Rates) -> Iterator[Sampled | None]:
         ready += vhost_ready
         unacked += vhost_unacked
         lengths = (vhost_ready + vhost_unacked, vhost_ready, vhost_unacked)
-        found = tuple(map(add, past.get(vhost, NOTHING), rates.still.sums.get(vhost, NOTHING)))
+        found = rates.still.total(vhost, past.get(vhost, NOTHING))
         values = (*_with_sum(found[: -len(OCTETS)], len(FINE)), *found[-len(OCTETS) :])
         yield kinds.VHOST, keys.vhost_key(vhost.name), (*lengths, *values)
     for key in history.unsampled(kinds.QUEUE):

@@ -401,8 +401,11 @@ class AgreedRows:
         for row in rows:
             if row.is_offer:
                 row.since_ms = self._front_end.now_ms()  # what is here stays here until it is known
+                waiting, row.waiting = row.waiting, []
                 if row.refusal:
                     self._send(row)
+                for then in waiting:  # they do not wait for as long as that may be
+                    then(reason)
             else:
                 self._finish(row, reason)
 

@@ -138,14 +138,18 @@ class Excess:
     def heard(self, who: str, now_ms: float) -> None:
         """Another front-end uses the queue."""
         if self.is_dropping:
+            self._forget(now_ms)  # each life of each has a name of its own
             self._heard_ms[who] = now_ms
+
+    def _forget(self, now_ms: float) -> None:
+        self._heard_ms = {
+            who: at_ms for who, at_ms in self._heard_ms.items() if now_ms < at_ms + HEARD_MS
+        }
 
     def _is_first(self) -> bool:
         """Whether it is for this front-end to drop."""
         now_ms, mine = self._front_end.now_ms(), self._front_end.token.decode()
-        self._heard_ms = {
-            who: at_ms for who, at_ms in self._heard_ms.items() if now_ms < at_ms + HEARD_MS
-        }
+        self._forget(now_ms)
         if all(who >= mine for who in self._heard_ms):
             return True
         if self._over_ms is None:

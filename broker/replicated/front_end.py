@@ -429,10 +429,12 @@ class FrontEnd:
         self._scheduler.touch()
 
     def lost(self, reason: str) -> None:
-        """It broke, or could not be made."""
+        """It broke, or could not be made: once again, and then nobody has anything that was lost with it."""
         self._reason = reason
-        if not self._was_lost and not self._is_stopping:
-            self._was_lost = True
+        is_known, self._was_lost = self._was_lost, True
+        if is_known:
+            return
+        if not self._is_stopping:
             if self._opened_count:
                 self._changed_now()
             self.observer.cluster_lost(reason)

@@ -286,7 +286,8 @@ class Intake:
             front_end.write(
                 self._pin.tend(now_ms, is_consuming=is_consuming, is_holding=is_holding)
             )
-        if self.shelf.held_count and now_ms >= self._working_ms + self._working_every_ms:
+        is_looked_at = self._pulls is not None or self.shelf.held_count > 0
+        if is_looked_at and now_ms >= self._working_ms + self._working_every_ms:
             self._working_ms = now_ms
             old = self.shelf.grown_old()
             front_end.write(b"".join([encode_publish(reply, api.WORKING) for reply in old]))
@@ -316,6 +317,11 @@ class Intake:
             wanted = credit
         return max(0, min(wanted, int(AHEAD_BYTES / max(self.mean_bytes, 1.0)) or 1))
 
+    @property
+    def expires_ms(self) -> float | None:
+        """When `expire` has something to do; None where nobody waits."""
+        return None if self._waits_since_ms is None else self._waits_since_ms + GET_MS
+
     def due_ms(self) -> float | None:
         """When `send` has something to do, if nothing happens; None for never."""
         found = []
@@ -327,6 +333,9 @@ class Intake:
             found.append(self._get_again_ms if is_paused else self._waits_since_ms + GET_MS)
         if self._pulls is not None or self.shelf.held_count:
             found.append(self._working_ms + self._working_every_ms)
+        pulls_ms = self._pulls.due_ms() if self._pulls is not None else None
+        if pulls_ms is not None:
+            found.append(pulls_ms)
         pin_ms = self._pin.due_ms() if self._pin is not None else None
         if pin_ms is not None:
             found.append(pin_ms)

@@ -281,16 +281,14 @@ class ReplicatedQueue(Figures):
             self._looks.looked(now_ms)
             self._stream.refresh()
             look_ms = self._looks.due_ms()
-        dues = (
-            self._publishing.window.due_ms(),
-            self._intake.due_ms(),
-            look_ms,
-            self._excess.due_ms(),
-            self._overdue.due_ms(now_ms),
-            self._expires_ms(now_ms),
-        )
-        due_ms = min(each for each in dues if each is not None)
-        self._wakeup.at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
+        dues = [self._publishing.window.due_ms(), self._intake.expires_ms]
+        dues.append(self._expires_ms(now_ms))
+        if is_served:  # else what is to be said waits for the servers
+            dues += [self._intake.due_ms(), look_ms]
+            dues += [self._excess.due_ms(), self._overdue.due_ms(now_ms)]
+        due_ms = min((each for each in dues if each is not None), default=None)
+        if due_ms is not None:
+            self._wakeup.at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
 
     def _expires_ms(self, now_ms: float) -> float | None:
         deadline_ms = self._shelf.deadline_ms

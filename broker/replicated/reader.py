@@ -130,6 +130,7 @@ class Reader:
                 self._not_before_ms = self._front_end.now_ms() + AGAIN_MS
                 if isinstance(found, Refusal):
                     self._tell(found.text)
+                    self._changed()
                 return
             if not self._next_sequence:
                 self._next_sequence = retained.position_in(found)
@@ -247,7 +248,8 @@ class Reader:
 
     def due_ms(self, now_ms: float) -> float:
         """When `send` has something to do, if nothing happens."""
-        return now_ms + WATCH_MS if self._pulls is not None else max(now_ms, self._not_before_ms)
+        is_there = self._is_asking or self._pulls is not None
+        return now_ms + WATCH_MS if is_there else max(now_ms, self._not_before_ms)
 
     @property
     def asked_count(self) -> int:

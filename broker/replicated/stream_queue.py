@@ -234,22 +234,21 @@ class StreamQueue(StreamFigures):
     def _send(self) -> None:
         front_end, now_ms = self._front_end, self._front_end.now_ms()
         is_served = front_end.is_open and not front_end.is_congested and self._stream.is_ready
-        look_ms = self._looks.due_ms()
         if is_served:
             self._publishing.send(now_ms)
             for reader in self._readers.values():
                 reader.send(now_ms)
-            if now_ms >= look_ms:
+            if now_ms >= self._looks.due_ms():
                 self._looks.looked(now_ms)
                 self._stream.refresh()
-                look_ms = self._looks.due_ms()
-        else:
+            dues = [self._publishing.window.due_ms(), self._looks.due_ms()]
+            dues += [reader.due_ms(now_ms) for reader in self._readers.values()]
+        else:  # what is to be said waits for the servers
             self._publishing.expire(now_ms)
-        due_ms = self._publishing.window.due_ms()
-        due_ms = look_ms if due_ms is None else min(due_ms, look_ms)
-        for reader in self._readers.values():
-            due_ms = min(due_ms, reader.due_ms(now_ms))
-        self._wakeup.at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
+            dues = [self._publishing.window.due_ms()]
+        due_ms = min((each for each in dues if each is not None), default=None)
+        if due_ms is not None:
+            self._wakeup.at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
 
     # -- consuming ------------------------------------------------------------------------------------------------
 

@@ -59,6 +59,9 @@ class Watching:
         self._found: dict[str, Entry] | None = None  # while all rows are being read
         self._heard_ms = 0.0
         self._is_begun = False  # the bucket is asked for
+        self._is_counting = (
+            False  # all has been read, and that is less than there was when it began
+        )
         self.is_current = False
         """Whether all rows are known, and changes are heard of."""
         self.reason = ""
@@ -87,6 +90,7 @@ class Watching:
                 request = self._bucket.unwatch(self._name)
                 self._front_end.write(encode_publish(request.subject, request.payload))
             self._watch = self._found = None
+            self._is_counting = False
 
     def begin_later(self) -> None:
         """Something may have changed that is not heard of."""
@@ -163,6 +167,33 @@ class Watching:
             self._all_read()
 
     def _all_read(self) -> None:
-        found, self._found = self._found or {}, None
+        found = self._found or {}
+        if len(found) >= self._extent.message_count:
+            self._tell_all(found)
+        elif not self._is_counting:
+            # Markers may have had their time meanwhile, as somewhere one has at any moment where queues come and go.
+            self._is_counting = True
+            watch = self._watch
+            self._front_end.ask(
+                stream_state(self._bucket.stream), lambda state: self._on_counted(watch, state)
+            )
+
+    def _on_counted(self, watch: Watch | None, state: Document | Refusal) -> None:
+        if watch is not self._watch or not self._is_counting:
+            return
+        if isinstance(state, Refusal):
+            self.end()
+            self._begin_again(state)
+            return
+        now, before = extent_of(state), self._extent
+        still_there = now.message_count - (
+            now.newest - before.newest
+        )  # at least: of what there was
+        count = min(before.message_count, max(0, still_there))
+        self._extent = before._replace(message_count=count)
+        self._tell_all(self._found or {})
+
+    def _tell_all(self, found: dict[str, Entry]) -> None:
+        self._found, self._is_counting = None, False
         self.is_current, self.is_refused, self.reason = True, False, ""
         self._owner.all_read(found, self._extent)

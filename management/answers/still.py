@@ -9,8 +9,8 @@ they are in the figures once anything else moves.
 Such a connection rests: its figures are put aside once (`Rates.rest`), and a round costs a look at its octets.
 
 State owned: of each connection its octets at the last sample, under which keys it and its channels are sampled, and
-what it adds to the figures of its virtual host; the sums of that by virtual host; and which connections rest. Kept by
-`answers.rates`, with which it is cleared; called by `management.sampling`.
+what it adds to the figures of its virtual host; the sums of that by virtual host, and with what is past; and which
+connections rest. Kept by `answers.rates`, with which it is cleared; called by `management.sampling`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Still:
         self._resting: dict[Hashable, int | None] = {}  # with their octets
         self.sums: dict[Hashable, Values] = {}
         """What all connections of a virtual host add to its figures."""
+        self._totals: dict[Hashable, Values] = {}  # with the past, as of the last sample
 
     def split(
         self, connections: Iterable[C], octets_of: Callable[[C], int | None]
@@ -96,15 +97,28 @@ class Still:
             for gone in self._seen.keys() - connections:
                 freed += self.wake(gone)
                 self._take_off(gone)
-        for gone in self.sums.keys() - set(vhosts):
-            del self.sums[gone]
+        for kept in (self.sums, self._totals):
+            for gone in kept.keys() - set(vhosts):
+                del kept[gone]
         return freed
+
+    def total(self, vhost: Hashable, past: Values) -> Values:
+        """What all connections of a virtual host have counted; `past` is of those that are gone. It never falls.
+
+        A sample takes its time: who closes meanwhile is neither there nor in the past, and is in that of the next one.
+        """
+        adds = self.sums.get(vhost)
+        found = past if adds is None else tuple(map(add, past, adds))
+        last = self._totals.get(vhost)
+        found = self._totals[vhost] = found if last is None else tuple(map(max, found, last))
+        return found
 
     def clear(self) -> None:
         """Forget all."""
         self._seen.clear()
         self._resting.clear()
         self.sums.clear()
+        self._totals.clear()
 
     def _take_off(self, connection: Hashable) -> None:
         seen = self._seen.pop(connection, None)

@@ -18,6 +18,7 @@ Errors in options are raised by the first method that Spark calls: from the cons
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -41,6 +42,8 @@ from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of, sp
 from pyspark_amqp.spool import Offset, Spool, SpoolError, check, keep_ids
 
 TEMPORARY_AGE_S: Final = 3600.0
+SWEEP_EVERY_S: Final = 3600.0
+"""A query may run for a year."""
 
 Json = dict[str, Any]
 
@@ -56,6 +59,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_limited = True
         self._prepared: str | None = None
         self._told = 0
+        self._swept_at_s = time.monotonic()
         try:
             self._options = read_stream_options(options)
             self._schema = arrow_schema(schema)
@@ -128,10 +132,12 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(spool, at.pieces(), options.task.task_bytes, byte_limit)
 
     def commit(self, end: Json) -> None:
-        """Remove the files of batches that Spark will not ask for again, and ids that are too old."""
+        """Remove the files of batches that Spark will not ask for again, and ids and files in doubt that are too old."""
         at, spool = Offset.from_json(end), self._spool()
         retention_s = self._checked().task.dedupe_retention_s
         spool.commit(at.stream, at.seq, keep_ids if retention_s else None, retention_s)
+        if time.monotonic() >= self._swept_at_s + SWEEP_EVERY_S:
+            self._sweep(spool, at)
 
     def stop(self) -> None:
         """Close the connection; Spark may also end the process without calling this."""
@@ -196,11 +202,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 spool.open_stream(
                     at.stream
                 )  # version 0.1.0 only made a folder, which is swept when it is empty
-                spool.sweep(
-                    at.stream,
-                    temporary_age_s=TEMPORARY_AGE_S,
-                    in_doubt_age_s=options.in_doubt_retention_s,
-                )
+                self._sweep(spool, at)
             return
         if options.fails_on_data_loss:
             raise SpoolError(
@@ -209,3 +211,12 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "query had, or set failOnDataLoss=false to go on without them"
             )
         spool.open_stream(at.stream)
+
+    def _sweep(self, spool: Spool, at: Offset) -> None:
+        """Remove what killed tasks left."""
+        self._swept_at_s = time.monotonic()
+        spool.sweep(
+            at.stream,
+            temporary_age_s=TEMPORARY_AGE_S,
+            in_doubt_age_s=self._checked().in_doubt_retention_s,
+        )

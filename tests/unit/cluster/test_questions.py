@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from burrowmq.cluster import questions
 from burrowmq.cluster.api import (
     NOT_PERMITTED,
     Document,
     Refusal,
+    Request,
     delete_stream,
     stream_state,
 )
@@ -44,6 +47,20 @@ def test_who_is_not_answered_is_told() -> None:
     assert (first, second) == ([NO_ANSWER], [])
     found.lost()
     assert second == [LINK_LOST]
+
+
+def test_what_is_sent_once_is_not_kept_until_the_answer_comes() -> None:
+    """Messages go to other front-ends so: of one that stands still they would fill the memory for five seconds."""
+    found = Questions(b"in.q")
+    answers: list[Answer] = []
+    tracemalloc.start()
+    for _ in range(20):
+        found.ask(Request(b"burrowmq.home.a", bytes(1 << 20)), answers.append, 0.0)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 1 << 20
+    found.lost()
+    assert answers == [LINK_LOST] * 20
 
 
 def test_a_state_that_nobody_tells_is_asked_for_again() -> None:

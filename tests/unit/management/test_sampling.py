@@ -170,6 +170,31 @@ def test_connections_that_are_still_are_passed_over_and_yet_in_the_sample(
     assert row[kinds.VHOST.columns.index("recv_oct")] == counters["recv_oct"]
 
 
+@pytest.mark.parametrize("is_channel", [False, True])
+def test_what_closes_while_a_sample_is_taken_does_not_end_the_past_of_its_virtual_host(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch, *, is_channel: bool
+) -> None:
+    """Where connections come and go there is one in some sample every few minutes."""
+    monkeypatch.setattr(sampling, "STILL_CHUNK", 1)
+    monkeypatch.setattr(sampling, "SLICE_S", -1.0)
+    client = bench.connect(1, peer=replace(LOCAL, port=1))
+    publish(client, "lazy", 100)
+    rates = Rates()
+    sample(bench, rates, 0, 5)
+    key, column = keys.vhost_key("/"), kinds.VHOST.columns.index("publish")
+    steps = sampling.steps(bench.node, rates, 10_000)
+    next(steps)
+    if is_channel:
+        client.call(1, spec.Channel.Close(0, "", 0, 0))
+    else:
+        bench.perform(lambda: client.session.lost("gone"))
+    for _ in steps:
+        pass
+    sample(bench, rates, 15)
+    rows = rates.history.rows(key, range(0, 15_001, 5_000))
+    assert [None if row is None else row[column] for row in rows] == [107] * 4
+
+
 def test_a_connection_whose_input_waited_is_read_once_more(
     bench: NodeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ Covers: broker/replicated/agreed.py, broker/replicated/watching.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pika import spec
 
@@ -102,3 +104,34 @@ def test_what_others_have_deleted_meanwhile_is_gone(ends: FrontEnds) -> None:
     ends.settle(2.0)
     assert "q" not in two.vhost.queues
     assert two.observer.named("definitions_lost") == []
+
+
+def test_a_marker_whose_time_ends_while_all_is_read_is_no_loss(
+    ends: FrontEnds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where queues come and go, one has been removed an hour ago at any moment."""
+    one, two = ends.start(), ends.start()
+    client = declared(ends, one)
+    declare_queue(client, "old")
+    ends.settle()
+    say(client, spec.Queue.Delete(queue="old"))
+    ends.settle()
+    (marker,) = [each[0] for each in ends.bucket.messages.values() if not each[2]]
+    two.own_link.lose()
+    say(client, spec.Queue.Delete(queue="q"))
+    ends.settle()
+    watch = ends.bucket.watch
+
+    def late_watch(name: str) -> dict[str, Any]:
+        ends.bucket.forget(marker)
+        return watch(name)
+
+    monkeypatch.setattr(ends.bucket, "watch", late_watch)
+    two.own_link.open()
+    ends.settle(2.0)
+    assert "q" not in two.vhost.queues
+    assert "q" not in one.vhost.queues
+    assert two.observer.named("definitions_lost") == []
+    declare_exchange(client, "y")
+    ends.settle()
+    assert "y" in two.vhost.exchanges

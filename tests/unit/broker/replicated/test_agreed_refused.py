@@ -188,6 +188,38 @@ def test_offers_that_the_account_may_not_write_wait_until_it_may(ends: FrontEnds
     assert values(first)["small"] == 1
 
 
+@pytest.mark.parametrize(("limit_s", "is_denied"), [(0.2, True), (7.0, False)])
+def test_who_asks_while_offers_wait_is_told_that_they_do(
+    ends: FrontEnds, monkeypatch: pytest.MonkeyPatch, limit_s: float, *, is_denied: bool
+) -> None:
+    """They may wait for days: each client that declares what there is would hold its channel, and be held, as long."""
+    ends.start()
+    put = ends.bucket.put
+    if is_denied:
+        ends.world.denied = "$KV."
+    else:
+        error = {"code": 503, "err_code": 10008, "description": "not now"}
+        monkeypatch.setattr(ends.bucket, "put", lambda *_: {"error": error})
+    one = ends.start([stored("small", 1)])
+    assert one.replication.share is not None
+    rows = one.replication.share.rows
+    for _ in range(3):
+        client = one.connect(1)
+        say(client, spec.Exchange.Declare(exchange="amq.topic", type="topic", durable=True))
+        ends.settle(limit_s)
+        ((_, close),) = client.read()
+        assert close.reply_code == 541
+    assert [len(row.waiting) for row in rows._pending] == [0]
+    ends.world.denied = ""
+    monkeypatch.setattr(ends.bucket, "put", put)
+    ends.settle(6.0)
+    assert rows.pending_count == 0
+    client = one.connect(1)
+    say(client, spec.Exchange.Declare(exchange="amq.topic", type="topic", durable=True))
+    ends.settle(0.2)
+    assert client.names() == ["Exchange.DeclareOk"]
+
+
 def test_a_queue_that_the_account_may_not_make_is_refused_at_once(ends: FrontEnds) -> None:
     one = ends.start()
     ends.world.denied = "$JS.API.STREAM.CREATE.Q_"

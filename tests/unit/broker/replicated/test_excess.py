@@ -340,3 +340,12 @@ def test_what_is_pulled_in_vain_is_not_pulled_again_at_once_but_later(bench: Clu
     bench.world.again(bench.stream(), 1)
     bench.settle(6)
     assert left(bench) == [2, 3, 4]
+
+
+def test_front_ends_that_are_no_more_are_forgotten(bench: ClusterBench) -> None:
+    """Each life of each has a name of its own, and one that does not come up is started again and again."""
+    queue = bench.declared(publisher(bench), **{"x-max-length": 3})
+    for life in range(100):
+        queue.cluster_news(f"{life:024x}")
+        bench.settle(1.0)
+    assert len(queue._excess._heard_ms) < 5

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_amqp.columns import struct_of
 from pyspark_amqp.options import BadOptions
-from pyspark_amqp.source import tasks
+from pyspark_amqp.source import stream, tasks
 from pyspark_amqp.source.stream import AmqpStreamReader
 from pyspark_amqp.spool import Spool, SpoolError
 from pyspark_amqp.spool.posix import PosixStore
@@ -246,6 +246,28 @@ def test_old_leftovers_are_swept_when_a_query_goes_on(
     open_reader(inDoubtRetention="1d").latestOffset(end, ReadAllAvailable())
     assert path.exists()
     open_reader(inDoubtRetention="0").latestOffset(end, ReadAllAvailable())
+    assert not path.exists()
+
+
+def test_old_leftovers_are_swept_while_a_query_runs(
+    broker_url: str,
+    queue: str,
+    open_reader: OpenReader,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may do so for a year, in which executors are killed."""
+    publish(broker_url, queue, 3)
+    reader = open_reader(inDoubtRetention="0")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    rows(reader, start, end)
+    (path,) = tmp_path.rglob("*.arrow")
+    path.with_suffix(".acked").unlink()
+    reader.commit(end)
+    assert path.exists(), "an hour is not over"
+    monkeypatch.setattr(stream, "SWEEP_EVERY_S", 0.0)
+    reader.commit(end)
     assert not path.exists()
 
 
