@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pika
@@ -233,6 +234,28 @@ def test_a_backup_is_begun_and_watched(
     looker.sees("done")
     looker.sees("1 message in 1 queue")
     assert [text for text in looker.complaints if "400" not in text] == []
+
+
+def test_a_backup_ends_with_the_node_that_made_it(
+    look: Callable[..., Looker], tmp_path: Path
+) -> None:
+    looker = look(viewport={"width": 1280, "height": 1000}).enter()
+    looker.go("node")
+    looker.page.get_by_text("Back up").click()
+    begun = {"state": "writing", "directory": "/monday", "reason": ""}
+    figures = dict.fromkeys(("files_done", "files", "bytes_done", "bytes", "messages", "queues"), 1)
+
+    def answer(route: Any) -> None:
+        if route.request.method == "POST":
+            route.fulfill(json={**begun, **figures})
+        else:
+            route.fulfill(status=404, json={"error": "Object Not Found", "reason": "Not Found"})
+
+    looker.page.route("**/api/burrowmq/backup", answer)
+    looker.page.get_by_label("Directory on the node's machine").fill(str(tmp_path / "monday"))
+    looker.page.get_by_role("button", name="Start").click()
+    looker.sees("failed, the node was stopped before it was done")
+    assert looker.page.get_by_role("button", name="Start").is_enabled()
 
 
 def test_a_policy_says_where_it_is_in_force(look: Callable[..., Looker], node: NodeClient) -> None:

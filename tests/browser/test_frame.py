@@ -276,3 +276,20 @@ def test_what_each_tag_may_see(
     operators = looker.page.get_by_text("Add an operator policy").count()
     assert (forms, operators) == (tag in ("policymaker", "administrator"), tag == "administrator")
     assert looker.complaints == [], "nobody asks for what is refused"
+
+
+def test_a_page_that_is_shown_again_and_again_asks_once_a_round(
+    look: Callable[..., Looker],
+) -> None:
+    looker = look().enter()
+    looker.go("exchanges")
+    looker.sees("amq.direct")
+    asked: list[str] = []
+    looker.page.on("request", lambda request: asked.append(request.url))
+    show = "document.dispatchEvent(new Event('visibilitychange'));"
+    looker.page.evaluate(show * 5)  # before the first is answered
+    looker.page.wait_for_timeout(1000)
+    at_once = sum("/api/exchanges" in url for url in asked)
+    looker.page.wait_for_timeout(6000)
+    assert at_once == 5
+    assert sum("/api/exchanges" in url for url in asked) - at_once <= 1

@@ -78,6 +78,7 @@ export function usePolled(path, seconds, isPaused, seldom = "") {
     const stop = new AbortController();
     const wait = () => {
       if (isPaused || stop.signal.aborted) return;
+      clearTimeout(timer); // of another answer: whoever shows the page asks at once
       timer = setTimeout(ask, 1000 * Math.min(60, seconds * 2 ** Math.min(failures, 5)));
     };
     const failed = (error) => {

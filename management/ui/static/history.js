@@ -39,11 +39,13 @@ export function PastChart({title, show, history, lines, least}) {
 // What a list of queues is asked for once a minute: an hour of each one's depth, in `depths`.
 export const DEPTHS = "history=3600";
 
-// The line of each row, by its key: what was asked for last, and what is so now.
+// The line of each row, by its key: what was asked for last. An answer that has lines has those of all rows: none stays
+// of a queue that is gone, however long the page is open.
 export function useLines(data, keyOf) {
   const lines = useRef(new Map());
-  for (const row of data?.items ?? []) {
-    if (row.depths) lines.current.set(keyOf(row), row.depths.length > 1 ? row.depths : [row.depths[0], row.depths[0]]);
+  const drawn = (data?.items ?? []).filter((row) => row.depths);
+  if (drawn.length) {
+    lines.current = new Map(drawn.map((row) => [keyOf(row), row.depths.length > 1 ? row.depths : [row.depths[0], row.depths[0]]]));
   }
   return {get: (key) => lines.current.get(key)};
 }

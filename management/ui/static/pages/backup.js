@@ -7,13 +7,18 @@ import {html} from "../html.js";
 
 const WAIT_MS = 1000;
 
+// A node that knows of none was started again meanwhile; one that does not answer may be asked once more.
+function unheard(job, error) {
+  return error.status === 404 ? {...job, state: "failed", reason: "the node was stopped before it was done"} : {...job};
+}
+
 export function Backup() {
   const [state, act] = useAct();
   const [job, setJob] = useState(null);
   const isOver = ["done", "failed"].includes(job?.state);
   useEffect(() => {
     if (!job || isOver) return undefined;
-    const timer = setTimeout(() => request("GET", "burrowmq/backup").then(setJob, () => setJob({...job})), WAIT_MS);
+    const timer = setTimeout(() => request("GET", "burrowmq/backup").then(setJob, (error) => setJob(unheard(job, error))), WAIT_MS);
     return () => clearTimeout(timer);
   }, [job]);
   const start = (event) => {
