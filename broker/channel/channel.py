@@ -41,6 +41,7 @@ from burrowmq.protocol.codec import (
     encode_return,
 )
 from burrowmq.protocol.connection.server import ServerConnection
+from burrowmq.protocol.constants import COUNT_MAX
 from burrowmq.protocol.errors import AmqpError, InternalError
 from burrowmq.records import NamedTuple
 
@@ -263,7 +264,7 @@ class Channel:
                 tag,
                 run.redelivered,
                 message,
-                queue.ready_count,
+                min(queue.ready_count, COUNT_MAX),
                 self._frame_max,
             )
         )
