@@ -87,6 +87,9 @@ WAIT_BUFFER_MAX: Final = 64 * 1024
 """Octets a codec keeps for a publish that it waits for (a body may come in many tiny frames)."""
 WAIT_FRAMES_MAX: Final = 8
 """Body frames that a codec walks again at each read while it waits for the rest of a body."""
+COUNT_MAX: Final = 0xFFFFFFFF
+"""The most messages, or consumers, that a reply can speak of; a queue may have more."""
+
 KNOWN_ADDRESSES: Final = 4096
 """Addresses of the last publishes that a codec knows, so that their messages share one object each."""
 

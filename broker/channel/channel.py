@@ -29,7 +29,7 @@ from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Returned, returned
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics
-from burrowmq.broker.turn.clock import Entropy, Scheduler
+from burrowmq.broker.turn.clock import Entropy, Scheduler, Timer
 from burrowmq.broker.vhost.route_tables import RouteTable
 from burrowmq.broker.vhost.trace import Tapped
 from burrowmq.protocol.codec import (
@@ -41,6 +41,7 @@ from burrowmq.protocol.codec import (
     encode_return,
 )
 from burrowmq.protocol.connection.server import ServerConnection
+from burrowmq.protocol.constants import COUNT_MAX
 from burrowmq.protocol.errors import AmqpError, InternalError
 from burrowmq.records import NamedTuple
 
@@ -112,7 +113,7 @@ class ChannelSession(Protocol):
         """The channel is no longer held: handle the input that waited."""
         ...
 
-    def when_committed(self, callback: Callable[[], None]) -> None:
+    def when_committed(self, callback: Callable[[], None]) -> Timer:
         """Run `callback` when all that was staged so far is durable."""
         ...
 
@@ -150,6 +151,7 @@ class Channel:
         self.committing: Committing | None = None
         self.is_confirm_dirty = False
         self.is_held = False
+        self._commit: Timer | None = None  # for which it is held, or was last
         self.unanswered_count = 0  # changes of the topology since others last had their turn
         self.is_closed = False
         self.last_queue_name: str | None = None
@@ -178,7 +180,7 @@ class Channel:
         if self.session.engine.failure is not None:
             raise InternalError(f"vhost '{self.session.vhost_name}' is down")
         self.is_held = True
-        self.session.when_committed(lambda: self.resume(then))
+        self._commit = self.session.when_committed(lambda: self.resume(then))
 
     def resume(self, then: Callable[[], None]) -> None:
         """End a hold: run `then`, handle the input that waited."""
@@ -262,7 +264,7 @@ class Channel:
                 tag,
                 run.redelivered,
                 message,
-                queue.ready_count,
+                min(queue.ready_count, COUNT_MAX),
                 self._frame_max,
             )
         )
@@ -417,6 +419,7 @@ class Channel:
         if self.is_closed:
             return
         self.is_closed = True
+        self._wait_no_more()
         # Those that are not active first: else each active one that leaves is followed by one of this channel.
         subscriptions = sorted(self.consumers.values(), key=attrgetter("consumer.is_active"))
         self.consumers.clear()
@@ -431,3 +434,10 @@ class Channel:
         if self.reply_target is not None:
             self.replies.remove(self.reply_target)
             self.reply_target = None
+
+    def _wait_no_more(self) -> None:
+        """A full disk may take no commit for days, while clients give up, come back and wait again."""
+        if self._commit is not None:
+            self._commit.cancel()
+        if self.is_confirm_dirty:
+            self.session.scheduler.confirms_gone(self)

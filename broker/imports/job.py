@@ -70,7 +70,7 @@ class Store(Protocol):
 class Commits(Protocol):
     """Who tells of commits."""
 
-    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> object:
         """Call back when it is durable."""
         ...
 

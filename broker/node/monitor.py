@@ -148,9 +148,11 @@ class Monitor:
         )
 
     def _look_at_disk(self) -> None:
-        self._look_at_machine()
-        self._judge_disk()
-        self._disk_later()
+        try:
+            self._look_at_machine()
+            self._judge_disk()
+        finally:
+            self._disk_later()  # whatever failed: free space that nobody looks at again would fill, or block for ever
 
     def disk_interval_s(self) -> float:
         """When to look at free space again: a disk that is filled fast must not pass the limit before."""

@@ -189,11 +189,12 @@ class LogObserver:
         self._log.info("limits_known", memory=memory, disk=disk, files=files, sockets=sockets)
 
     def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
-        """A message was dropped because it came round without a reject."""
-        self._log.warning("dead_letter_cycle_cut", vhost=vhost, queue=queue)
+        """Messages are dropped because they come round without a reject."""
+        text = "a dead letter came round to this queue, and was dropped; this is said once for each queue"
+        self._log.warning("dead_letter_cycle_cut", vhost=vhost, queue=queue, text=text)
 
     def dead_letter_impossible(self, vhost: str, queue: str, reason: str) -> None:
-        """A message was dropped because its headers or its new routing key are beyond what the wire carries."""
+        """Messages are dropped because their new routing key is beyond what the wire carries."""
         self._log.warning("dead_letter_impossible", vhost=vhost, queue=queue, reason=reason)
 
     def shovel_running(self, vhost: str, name: str) -> None:

@@ -95,10 +95,12 @@ class LogFile:
         with self._lock:
             if self._is_closed:
                 return 0
-            try:
+            # A file that cannot be renamed, or looked at, still takes lines: it grows until it can.
+            with suppress(OSError):
                 self._follow()
                 if self._size_max and self._file.tell() + len(text) > self._size_max:
                     self._rotate()
+            try:
                 return self._file.write(text)
             except OSError:
                 return 0

@@ -62,10 +62,10 @@ class Observer(Protocol):
         """The limits that this node works with, and how far they are."""
 
     def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
-        """A message was dropped because it came round without a reject."""
+        """Messages are dropped because they come round to this queue without a reject: said once for each queue."""
 
     def dead_letter_impossible(self, vhost: str, queue: str, reason: str) -> None:
-        """A message was dropped because its headers or its new routing key are beyond what the wire carries."""
+        """Messages of this queue are dropped: their new routing key is beyond what the wire carries. Said once."""
 
     def shovel_running(self, vhost: str, name: str) -> None:
         """Both links of a shovel are open, and it consumes."""

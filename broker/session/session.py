@@ -36,7 +36,7 @@ from burrowmq.broker.rules.rights import Rights
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.demands import Demands
 from burrowmq.broker.session.held import ChannelEvent, HeldInput
-from burrowmq.broker.turn.clock import Entropy, Scheduler
+from burrowmq.broker.turn.clock import Entropy, Scheduler, Timer
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import AckRun, PublishRun
 from burrowmq.protocol.connection.server import ServerConnection
@@ -299,10 +299,10 @@ class Session:
         if self.connection.out:
             self.scheduler.output_dirty(self)
 
-    def when_committed(self, callback: Callable[[], None]) -> None:
+    def when_committed(self, callback: Callable[[], None]) -> Timer:
         """Run `callback` when all that was staged so far is durable."""
         self.engine.require_sync()
-        self.scheduler.when_committed(self.engine.epoch, callback)
+        return self.scheduler.when_committed(self.engine.epoch, callback)
 
     def remember_acks(self) -> None:
         """A channel confirms its publishes from now on: each covers what was acked before, where that is wanted."""
@@ -383,10 +383,10 @@ class Session:
             if self.channels.get(channel) is holder and tag not in holder.consumers:
                 self.send(channel, Basic.Cancel(consumer_tag=tag, nowait=True))
 
-        if is_durable:
-            self.scheduler.call_later(0, lambda: self.when_committed(notify))
-        else:
-            self.scheduler.call_later(0, notify)
+        def wait() -> None:
+            self.when_committed(notify)
+
+        self.scheduler.call_later(0, wait if is_durable else notify)
 
     # -- login and open -----------------------------------------------------------------------------------------
 

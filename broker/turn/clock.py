@@ -92,8 +92,11 @@ class Scheduler(Clock, Protocol):
         """Something was staged or is to be sent: see that the turn has an end."""
         ...
 
-    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
-        """Run `callback` when the store's commit `epoch` is durable; at once when it is already."""
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> Timer:
+        """Run `callback` when the store's commit `epoch` is durable; at once when it is already.
+
+        A disk may take no commit for days: whoever is gone before forgets the call.
+        """
         ...
 
     def queue_dirty(self, queue: Pumpable) -> None:
@@ -110,6 +113,10 @@ class Scheduler(Clock, Protocol):
 
     def confirms_completed(self, channel: Confirming) -> None:
         """Let `channel` emit confirms at the end of this turn, though it may wait for a commit as well."""
+        ...
+
+    def confirms_gone(self, channel: Confirming) -> None:
+        """Forget that `channel` waits for a commit: nobody is there whom it could tell."""
         ...
 
     def output_dirty(self, output: Flushable) -> None:

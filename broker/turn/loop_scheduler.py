@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from weakref import WeakSet
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
@@ -30,6 +30,8 @@ from burrowmq.storage import real_time as time
 
 LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 IDLE_INTERVALS = 10
+WAITERS_MIN = 1000
+"""So many may wait for commits, and as many again as did when it was looked last, before those that are gone go."""
 
 
 class SystemEntropy:
@@ -38,6 +40,20 @@ class SystemEntropy:
     def token(self, size: int) -> bytes:
         """Return `size` random bytes."""
         return os.urandom(size)
+
+
+class _Waiter:
+    """A call that is due when a commit is durable."""
+
+    __slots__ = ("callback", "epoch")
+
+    def __init__(self, epoch: int, callback: Callable[[], None]) -> None:
+        self.epoch = epoch
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Forget the call."""
+        self.callback = None
 
 
 class LoopScheduler:
@@ -58,8 +74,9 @@ class LoopScheduler:
         # Of those that wait for a commit: what they wait for besides has come.
         self._completed: dict[Confirming, None] = {}
         # By the commit that they are asked after.
-        self._waiting_channels: dict[int, list[Confirming]] = {}
-        self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
+        self._waiting_channels: dict[int, dict[Confirming, None]] = {}
+        self._waiters: deque[_Waiter] = deque()
+        self._waiters_max = WAITERS_MIN
         self._is_scheduled = False
         self._is_stopped = False
         self._is_failed = False
@@ -121,12 +138,14 @@ class LoopScheduler:
         return not self._waiters and self._one_waiting() != 0
 
     def _one_waiting(self) -> int:
-        channels = self._channels  # of those one that waits for more than what it is due
+        channels: Collection[Confirming] = (
+            self._channels
+        )  # of those one that waits for more than what it is due
         for waiting in self._waiting_channels.values():
             if channels:
                 return 0
             channels = waiting
-        return id(channels[0]) if len(channels) == 1 else 0
+        return id(next(iter(channels))) if len(channels) == 1 else 0
 
     # -- marks --------------------------------------------------------------------------------------------------
 
@@ -152,7 +171,7 @@ class LoopScheduler:
             self.confirms_dirty(channel)
         elif not channel.is_confirm_dirty:
             channel.is_confirm_dirty = True
-            self._waiting_channels.setdefault(epoch, []).append(channel)
+            self._waiting_channels.setdefault(epoch, {})[channel] = None
             self._is_touched = True
             if not self._is_scheduled:
                 self._schedule()
@@ -174,13 +193,26 @@ class LoopScheduler:
             if not self._is_scheduled:
                 self._schedule()
 
-    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
+    def confirms_gone(self, channel: Confirming) -> None:
+        """Forget that `channel` waits for a commit."""
+        for epoch, waiting in list(self._waiting_channels.items()):
+            waiting.pop(channel, None)
+            if not waiting:
+                del self._waiting_channels[epoch]
+
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` when the commit `epoch` is durable."""
+        waiter = _Waiter(epoch, callback)
         if epoch <= self.committed_epoch:
+            waiter.cancel()
             callback()
-            return
-        self._waiters.append((epoch, callback))
+            return waiter
+        self._waiters.append(waiter)
+        if len(self._waiters) > self._waiters_max:
+            self._waiters = deque(each for each in self._waiters if each.callback is not None)
+            self._waiters_max = 2 * len(self._waiters) + WAITERS_MIN
         self.touch()
+        return waiter
 
     def touch(self) -> None:
         """Something was staged in the store: hand it over at the end of this turn."""
@@ -235,7 +267,7 @@ class LoopScheduler:
                 continue
             if is_waiting:
                 channel.is_confirm_dirty = True
-                self._waiting_channels.setdefault(self.committed_epoch + 1, []).append(channel)
+                self._waiting_channels.setdefault(self.committed_epoch + 1, {})[channel] = None
         if self._completed:
             self._emit_completed()
         outputs, self._outputs = self._outputs, []
@@ -264,8 +296,11 @@ class LoopScheduler:
             self._channels.extend(self._waiting_channels.pop(waited))
         if self._channels and not self._is_scheduled:
             self._schedule()
-        while self._waiters and self._waiters[0][0] <= epoch:
-            callback = self._waiters.popleft()[1]
+        while self._waiters and self._waiters[0].epoch <= epoch:
+            waiter = self._waiters.popleft()
+            callback, waiter.callback = waiter.callback, None
+            if callback is None:
+                continue
             try:
                 callback()
             except Exception as error:  # noqa: BLE001 - the others have waited for the same commit

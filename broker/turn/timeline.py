@@ -12,6 +12,10 @@ import itertools
 from collections.abc import Callable
 
 
+CANCELLED_MIN = 1000
+"""So many timers may be set, and as many again as were when it was looked last, before those that are cancelled go."""
+
+
 class TimelineTimer:
     """A call that is due later."""
 
@@ -31,14 +35,23 @@ class Timeline:
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self._timers: list[tuple[int, int, TimelineTimer]] = []
+        self._most = CANCELLED_MIN
         self._count = itertools.count()
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> TimelineTimer:
         """Run `callback` when the time has come so far, to the millisecond."""
         timer = TimelineTimer(callback)
         due_ms = self.now_ms + round(delay_s * 1000)
+        if len(self._timers) >= self._most:
+            self._drop_cancelled()
         heapq.heappush(self._timers, (due_ms, next(self._count), timer))
         return timer
+
+    def _drop_cancelled(self) -> None:
+        """While the time stands still none comes to its turn, and each use of a queue with a lease sets another."""
+        self._timers = [each for each in self._timers if each[2].callback is not None]
+        heapq.heapify(self._timers)
+        self._most = 2 * len(self._timers) + CANCELLED_MIN
 
     def next_due_ms(self) -> int | None:
         """When the next timer is due; None when there is none."""

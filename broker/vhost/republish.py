@@ -34,6 +34,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, first_record, is_cycle, record
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.vhost.dropped_letters import DroppedLetters
 from burrowmq.broker.vhost.router import is_elsewhere, is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import Message, body_bytes, by_priority, first_deaths
@@ -64,6 +65,7 @@ class Republisher:
         self._vhost = vhost
         self._metrics = metrics
         self._observer = observer
+        self._dropped = DroppedLetters(vhost.name, observer)
         self._waiting: deque[tuple[Death, Sequence[Message]]] = deque()
         self._is_publishing = False
 
@@ -148,7 +150,7 @@ class Republisher:
         failures = [0] * len(dead)
         for queue in queues:
             if is_cycle(queue.name, death, deaths):
-                self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
+                self._dropped.cycle_cut(queue.name)
                 continue
             failed = self._put_by_level(queue, dead, death)
             for place in failed:
@@ -203,7 +205,7 @@ class Republisher:
         tell(self._vhost.name, death.queue, target)
 
     def _impossible(self, death: Death, error: FrameError) -> None:
-        self._observer.dead_letter_impossible(self._vhost.name, death.queue, str(error))
+        self._dropped.impossible(death.queue, str(error))
 
     def _bug_found(self, death: Death, error: Exception) -> None:
         self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{death.queue}'", error)

@@ -184,10 +184,10 @@ class RouteTables:
             found = self._by_headers[exchange] = {}
         return found
 
-    def remember_headers(self, exchange: Exchange, octets: bytes, route: Route) -> None:
-        """Let such a route be known by the octets that it depends on."""
+    def remember_headers(self, known: dict[bytes, Route], octets: bytes, route: Route) -> None:
+        """Let such a route be known, in what `by_headers` gave, by the octets that it depends on."""
         self._make_room()
-        self.by_headers(exchange)[octets] = route
+        known[octets] = route
         self.size_bytes += ADDRESS_BYTES + len(octets)
 
     def remember(self, table: RouteTable, address: bytes, route: Route) -> None:
@@ -232,6 +232,7 @@ class RouteTables:
         self._rings.clear()
         for known in self._by_headers.values():
             known.clear()
+        self._by_headers.clear()
         self.size_bytes = 0
 
 

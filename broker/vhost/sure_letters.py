@@ -5,7 +5,8 @@ is told whether all queues that the message is for have it: on disk where they k
 cluster does. Where no exchange or no route is, nobody has it. `settled` are those who have had it from an earlier
 attempt: they are not given it again.
 
-A queue in which the message died before, with no reject since, is left out: that would be a cycle. State owned: none.
+A queue in which the message died before, with no reject since, is left out: that would be a cycle. State owned: none
+but what the log has heard.
 
 Source: RabbitMQ's rabbit_fifo_dlx_worker.
 """
@@ -18,6 +19,7 @@ from burrowmq.broker.queue.outcome import PENDING, Outcome, Rejected
 from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, is_cycle, record
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Scheduler
+from burrowmq.broker.vhost.dropped_letters import DroppedLetters
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import TABLE_SIZE_MAX
@@ -41,7 +43,7 @@ class SureLetters:
         self._vhost = vhost
         self._engine = engine
         self._scheduler = scheduler
-        self._observer = observer
+        self._dropped = DroppedLetters(vhost.name, observer)
         self._refused_in = refused_in
         self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
 
@@ -56,14 +58,14 @@ class SureLetters:
         try:
             dead, deaths = record(message, death, self._header_max)
         except FrameError as error:
-            self._observer.dead_letter_impossible(self._vhost.name, death.queue, str(error))
+            self._dropped.impossible(death.queue, str(error))
             then(True)  # it never will be possible
             return
         routed = self._vhost.route(exchange, dead_keys(message, death), lambda: decode(dead.raw))
         targets = []
         for queue in routed:
             if is_cycle(queue.name, death, deaths):
-                self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
+                self._dropped.cycle_cut(queue.name)
             elif queue.name not in settled:
                 targets.append(queue)
         exchange.publish_in += 1

@@ -201,7 +201,7 @@ class Vhost:
             routing_key = split_address(message.address)[1]
             queues = router.route(self, exchange, (routing_key,), lambda: decode(message.raw))
             found = tables.shared(exchange, queues)
-            tables.remember_headers(exchange, octets, found)
+            tables.remember_headers(known, octets, found)
             return found
 
         known = tables.by_headers(exchange)

@@ -56,9 +56,10 @@ class FakeScheduler:
     def touch(self) -> None:
         """Nothing: the tests end turns themselves."""
 
-    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> FakeTimer:
         """At once: nothing here is ever written."""
         callback()
+        return FakeTimer(callback)
 
     def queue_dirty(self, queue: Pumpable) -> None:
         """Pump at the end of the turn."""
@@ -79,6 +80,9 @@ class FakeScheduler:
     def confirms_completed(self, channel: Confirming) -> None:
         """Emit confirms at the end of the turn."""
         self.confirms_dirty(channel)
+
+    def confirms_gone(self, channel: Confirming) -> None:
+        """Nothing: none waits here."""
 
     def output_dirty(self, output: Flushable) -> None:
         """Flush at the end of the turn."""

@@ -292,7 +292,8 @@ def _act(channel: Channel, run: AckRun, pieces: list[Piece]) -> None:
     else:
         act = channel.requeue if run.requeue else channel.discard
     if channel.transaction is not None:
-        channel.transaction.settlements.append((act, pieces))
+        if pieces:  # else a client that acknowledges nothing, ever again, would fill the transaction with that
+            channel.transaction.settlements.append((act, pieces))
     else:
         act(pieces)
 

@@ -33,6 +33,7 @@ from burrowmq.broker.queue.rules.stream import STREAM
 from burrowmq.broker.vhost import agreement, mirrored
 from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.broker.words.resource import RESERVED_PREFIX, describe, not_found
+from burrowmq.protocol.constants import COUNT_MAX
 from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
 from burrowmq.protocol.methods import Queue as Methods
 
@@ -141,7 +142,8 @@ def _answer_declare(
     def on_known(error: AmqpError | None) -> None:
         if error is not None:
             raise error
-        reply = Methods.DeclareOk(queue.name, queue.ready_count, queue.consumer_count)
+        ready_count = min(queue.ready_count, COUNT_MAX)
+        reply = Methods.DeclareOk(queue.name, ready_count, queue.consumer_count)
         answer(
             channel,
             method,
@@ -213,7 +215,7 @@ def purge(channel: Channel, method: Any) -> None:
     def on_purged(count: int, error: AmqpError | None) -> None:
         if error is not None:
             raise error
-        answer(channel, method, Methods.PurgeOk(count), staged=vhost.rows.staged)
+        answer(channel, method, Methods.PurgeOk(min(count, COUNT_MAX)), staged=vhost.rows.staged)
 
     wait_for(channel, method, queue.ask, on_known)
 
@@ -260,7 +262,7 @@ def _delete_known(channel: Channel, method: Any, queue: QueuePort, error: AmqpEr
     def on_deleted(error: AmqpError | None) -> None:
         if error is not None:
             raise error
-        answer(channel, method, Methods.DeleteOk(count), staged=staged)
+        answer(channel, method, Methods.DeleteOk(min(count, COUNT_MAX)), staged=staged)
 
     wait_for(channel, method, let_go, on_deleted)
 

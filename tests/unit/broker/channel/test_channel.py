@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 from pika import spec
@@ -225,3 +227,29 @@ def test_what_leaves_after_the_channel_was_closed_is_not_sent():
     bench.engine.commit()
     bench.run()
     assert client.read() == []
+
+
+@pytest.mark.parametrize("is_publishing", [False, True])
+def test_who_gives_up_while_the_disk_takes_nothing_is_not_kept(is_publishing: bool):
+    bench = BrokerBench(is_verified=False)
+    bench.connect(1).call(1, spec.Queue.Declare(queue="d", durable=True))
+    persistent = spec.BasicProperties(delivery_mode=2)
+    gone = []
+    for _ in range(3):
+        client = bench.connect(1)
+        if is_publishing:
+            client.call(1, spec.Confirm.Select())
+            client.send(publish_bytes(1, "", "d", b"x", properties=persistent))
+        else:
+            client.send(method_bytes(1, spec.Queue.Declare(queue="d", durable=True)))
+        assert client.session.channels[1].is_waiting
+        gone.append(ref(client.session))
+        client.lose()
+        del client
+    gc.collect()
+    assert [each() for each in gone] == [None, None, None]
+    waits = bench.connect(1)
+    waits.send(method_bytes(1, spec.Queue.Declare(queue="d", durable=True)))
+    bench.commit()
+    bench.commit()
+    assert [type(method).__name__ for _, method in waits.read()] == ["DeclareOk"]

@@ -211,3 +211,19 @@ def test_queues_may_keep_more_in_ram_while_less_than_half_of_the_watermark_is_us
         world.look(used)
         shares.append(world.share.queue_bytes)
     assert shares == [2 * RAM_BYTES, 2 * RAM_BYTES, RAM_BYTES, 2 * RAM_BYTES]
+
+
+@pytest.mark.parametrize("resource", ["memory", "disk"])
+def test_a_look_that_fails_is_not_the_last_one(resource: str, monkeypatch: pytest.MonkeyPatch):
+    world = World()
+    world.monitor.start()
+    world.now = Measurement(rss_bytes=101, disk_free_bytes=1)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(resource)
+
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match=resource):
+        patched.setattr(world.monitor, f"_judge_{resource}", fail)
+        world.bench.loop.advance(20.0)
+    world.bench.loop.advance(20.0)
+    assert world.bench.alarms.active == {"memory", "disk"}

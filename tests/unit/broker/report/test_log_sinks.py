@@ -169,3 +169,22 @@ def test_a_file_that_could_not_be_written_is_let_go_of_when_it_was_moved(tmp_pat
     assert file.write("first\n")
     file.close()
     assert path.read_text() == "first\n"
+
+
+def test_a_file_that_cannot_be_renamed_goes_on_and_is_rotated_when_it_can(tmp_path, monkeypatch):
+    path = tmp_path / "log"
+    log = LogFile(str(path), size_max=10, count=2)
+    rename = os.replace
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "replace", refuse)
+    for number in range(5):
+        log.write(f"line {number}\n")
+    log.flush()
+    assert path.read_text().splitlines() == [f"line {number}" for number in range(5)]
+    monkeypatch.setattr(os, "replace", rename)
+    log.write("later\n")
+    log.close()
+    assert (path.read_text(), (tmp_path / "log.0").read_text()[:7]) == ("later\n", "line 0\n")

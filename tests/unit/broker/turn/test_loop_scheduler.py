@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from burrowmq.broker.turn import loop_scheduler
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S, LoopScheduler, SystemEntropy
 from burrowmq.storage import real_time
 from tests.support.bench.loop import ManualLoop
@@ -248,6 +249,33 @@ def test_waiters_are_called_in_order_once_their_batch_is_durable():
     world.scheduler.when_committed(1, lambda: world.order.append("at once"))
     world.scheduler.on_committed(2)
     assert world.order[3:] == ["at once", "durable 2"]
+
+
+def test_who_is_gone_is_not_called_and_not_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loop_scheduler, "WAITERS_MIN", 10)
+    world = World()
+    world.scheduler._waiters_max = 10
+    for number in range(1000):
+        waiter = world.scheduler.when_committed(1, lambda: world.order.append("gone"))
+        waiter.cancel()
+        if not number % 100:
+            world.scheduler.when_committed(1, lambda n=number: world.order.append(f"{n}"))
+        assert len(world.scheduler._waiters) <= 40
+    world.scheduler.on_committed(1)
+    assert world.order == [f"{number}" for number in range(0, 1000, 100)]
+
+
+def test_a_channel_that_is_gone_is_not_asked_for_its_confirms():
+    world = World()
+    gone, other = Part(world, "a"), Part(world, "b")
+    for channel, epoch in ((gone, 1), (other, 2)):
+        world.scheduler.confirms_wait(channel, epoch)
+    world.loop.run()
+    world.scheduler.confirms_gone(gone)
+    assert world.scheduler.lone_waiter == id(other)
+    world.scheduler.on_committed(2)
+    world.loop.run()
+    assert world.order[1:] == ["hand over", "confirmb 2"]
 
 
 def test_lag_is_counted_in_buckets():

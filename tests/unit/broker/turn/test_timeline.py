@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from burrowmq.broker.turn.timeline import Timeline
 
 
@@ -45,3 +47,15 @@ def test_none_is_left_when_it_is_cleared() -> None:
     timeline.call_later(1, lambda: None)
     timeline.clear()
     assert timeline.next_due_ms() is None
+
+
+def test_those_that_were_cancelled_take_no_room_while_the_time_stands_still() -> None:
+    timeline, ran = Timeline(0), []
+    for number in range(10_000):
+        timer = timeline.call_later(60, partial(ran.append, number))
+        if number % 1000:
+            timer.cancel()
+        assert len(timeline._timers) <= 2000
+    timeline.now_ms = 60_000
+    timeline.run_due()
+    assert ran == list(range(0, 10_000, 1000))

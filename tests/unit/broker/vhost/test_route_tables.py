@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+from weakref import ref
+
 import pytest
+from pika import spec
 
 from burrowmq.broker.vhost import route_tables
 from burrowmq.broker.vhost.route_tables import RouteTables
 from tests.support.bench.broker import BrokerBench
+from tests.support.wire_client import publish_bytes
 
 
 def test_each_user_has_a_table_of_their_own() -> None:
@@ -64,3 +69,21 @@ def test_ways_that_nobody_remembers_an_address_for_are_bounded_too(
         for second in queues:
             tables.shared(exchange, (first, second))
             assert tables.size_bytes <= 20_000 + 1000
+
+
+def test_a_headers_exchange_that_is_gone_is_let_go_of() -> None:
+    bench = BrokerBench()
+    client = bench.connect(1)
+    client.call(1, spec.Queue.Declare(queue="q"))
+    headers = spec.BasicProperties(headers={"a": 1})
+    gone = []
+    for number in range(3):
+        name = f"e{number}"
+        client.call(1, spec.Exchange.Declare(exchange=name, type="headers"))
+        client.call(1, spec.Queue.Bind(queue="q", exchange=name, arguments={"a": 1}))
+        client.send(publish_bytes(1, name, "", b"x", properties=headers))
+        gone.append(ref(bench.vhost.exchange(name)))
+        client.call(1, spec.Exchange.Delete(exchange=name))
+    assert bench.vhost.queues["q"].ready_count == 3
+    gc.collect()
+    assert [each() for each in gone] == [None, None, None]

@@ -372,3 +372,20 @@ def test_the_pseudo_queue_of_direct_replies() -> None:
     assert target is not None
     there = Methods.Declare(queue=target.name, passive=True)
     assert called(client, there).queue == target.name
+
+
+def test_a_queue_of_more_messages_than_a_reply_can_speak_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = BrokerBench(is_verified=False)
+    client = bench.connect(1)
+    declare(client)
+    client.send(publish_bytes(1, "", "q", b"x"))
+    many = (1 << 32) + 5
+    queue = bench.vhost.queues["q"]
+    monkeypatch.setattr(type(queue), "ready_count", property(lambda _: many))
+    monkeypatch.setattr(type(queue), "purge", lambda _: many)
+    assert called(client, Methods.Declare(queue="q")).message_count == (1 << 32) - 1
+    assert called(client, spec.Basic.Get(queue="q", no_ack=True)).message_count == (1 << 32) - 1
+    assert called(client, Methods.Purge(queue="q")).message_count == (1 << 32) - 1
+    assert called(client, Methods.Delete(queue="q")).message_count == (1 << 32) - 1

@@ -67,6 +67,17 @@ def test_rollback_forgets_publishes_and_keeps_deliveries_outstanding():
     assert queue.unacked_count == 0
 
 
+def test_acknowledgements_of_nothing_are_not_kept():
+    client = transactional(BrokerBench())
+    transaction = client.session.channels[1].transaction
+    assert transaction is not None
+    for _ in range(10):
+        client.call(1, spec.Basic.Ack(0, True))
+        client.call(1, spec.Basic.Nack(0, multiple=True, requeue=True))
+    assert transaction.settlements == []
+    assert names(client.call(1, spec.Tx.Commit())) == ["CommitOk"]
+
+
 def test_closing_rolls_back():
     bench = BrokerBench()
     client = transactional(bench)
