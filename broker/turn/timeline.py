@@ -11,7 +11,6 @@ import heapq
 import itertools
 from collections.abc import Callable
 
-
 CANCELLED_MIN = 1000
 """So many timers may be set, and as many again as were when it was looked last, before those that are cancelled go."""
 
