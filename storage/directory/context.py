@@ -28,7 +28,12 @@ from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.removals import Removals
-from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
+from burrowmq.storage.directory.terms import (
+    FILE_SIZE_KEY,
+    SEGMENT_MARGIN,
+    RecordedStore,
+    reserve_segments,
+)
 from burrowmq.storage.errors import (
     DirectoryFailed,
     DiskFull,
@@ -295,8 +300,17 @@ class StoreContext:
         return [one[0] for one in found if one is not None]
 
     def reserve_segments(self) -> None:
-        """Reserve more segment numbers when a shared store comes near the last reserved one. Raises WriteFailed."""
+        """Reserve more segment numbers when a shared store comes near the last reserved one. Raises WriteFailed.
+
+        Not at a start: one that ends before it appends anything, again and again, would use all of them up. Where
+        there are none any more it raises StorageError: the next ones are those of transient messages.
+        """
         highest = max((store.persistent.next_segment_no for store in self.vhosts()), default=0)
+        if highest + SEGMENT_MARGIN > TRANSIENT_SEGMENTS:
+            raise StorageError(
+                f"{self.data_dir}: the shared stores have no segment number left; write them anew with another"
+                f" {FILE_SIZE_KEY}: `burrowmq-store --data-dir {self.data_dir} resegment --file-size N`"
+            )
         if highest + SEGMENT_MARGIN >= self.recorded.ceiling:
             self.recorded.begin_above(highest)
             reserve_segments(self.filesystem, self.recorded)

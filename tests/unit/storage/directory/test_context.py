@@ -9,10 +9,11 @@ from contextlib import suppress
 import pytest
 
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, queue_files
-from burrowmq.storage.directory.terms import SEGMENT_MARGIN, read_recorded
-from burrowmq.storage.errors import SyncFailed, WriteFailed
+from burrowmq.storage.directory.terms import SEGMENT_MARGIN, read_recorded, reserve_segments
+from burrowmq.storage.errors import StorageError, SyncFailed, WriteFailed
 from burrowmq.storage.loop.staged_commit import Delete, Open
 from burrowmq.storage.names import QueueNames
+from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.disk_side import LARGE, DiskSide, messages
 from tests.support.machine_disk import MachineDisk
@@ -104,6 +105,21 @@ def test_segment_numbers_are_reserved_before_they_run_out() -> None:
     side.context.reserve_segments()
     assert side.context.recorded.ceiling > ceiling
     assert read_recorded(side.filesystem, "/data").ceiling == side.context.recorded.ceiling
+
+
+def test_no_message_gets_a_number_that_would_make_a_transient_one_of_it() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 1, LARGE)
+    recorded = read_recorded(side.filesystem, "/data")
+    recorded.begin_above(TRANSIENT_SEGMENTS - SEGMENT_MARGIN)
+    reserve_segments(side.filesystem, recorded)
+    side = DiskSide(side.filesystem.process_killed())
+    side.take_up()
+    side.append(100_000, 1)
+    with pytest.raises(StorageError, match="resegment --file-size"):
+        side.append(100_001, 1, LARGE)
+    assert DiskSide(side.filesystem.process_killed()).report.messages == 2
 
 
 def test_a_directory_that_cannot_be_removed_durably_is_said() -> None:
