@@ -5,8 +5,8 @@ any size) and, while there is something to compact or a backup to make, a thread
 is finished and was not reported yet.
 
 Called by the engine on the loop; it is answered by callables that `post` runs there. Invariants: commits are applied in
-order, one at a time; whatever goes wrong in a thread reaches the loop as `store_failed`, once; after that the disk
-thread applies nothing any more.
+order, one at a time; whatever goes wrong in the first two reaches the loop as `store_failed`, once; after that the disk
+thread applies nothing any more. What goes wrong in one of the others costs its compaction or backup, and is said.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class ThreadedBackend:
         self._scrub.on_found(self._wake_disk)
         writer.refused.tell_written = self._tell_written
         writer.troubles.first_pause_s = FIRST_PAUSE_S
+        self._jobs.compactor.first_pause_s = _COMPACTION_CHECK_S
         self._loop_side = loop_side
         self._post_to_loop = post
         self._idle_s = idle_s
@@ -371,6 +372,8 @@ class ThreadedBackend:
         error: StorageError | None = StoreClosed("the store is being closed")
         try:
             error = self._jobs.compactor.copy(plan, self._pause_copying)
+        except Exception as broken:  # noqa: BLE001 - said as any other reason; the old files stay in use
+            error = StorageError("".join(traceback.format_exception(broken)))
         finally:
             self._copied.put(_Copied(store, plan, error))
             self._inbox.put(None)

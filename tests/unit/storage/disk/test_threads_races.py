@@ -214,6 +214,31 @@ def test_a_thread_that_comes_upon_something_nobody_thought_of_ends_the_store_and
     assert not closing.is_alive()
 
 
+def test_a_compaction_that_comes_upon_something_nobody_thought_of_is_given_up_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(_: object, __: int) -> bool:
+        raise OverflowError("no such place")
+
+    monkeypatch.setattr("burrowmq.storage.shared.compaction.CompactionPlan._step", broken)
+    node = Node(segment_size_limit=40_000)
+    reasons: list[str] = []
+    is_said = threading.Event()
+
+    def note(_: str, reason: str) -> None:
+        reasons.append(reason)
+        is_said.set()
+
+    node.observer.compaction_failed = note  # type: ignore[method-assign]
+    log = node.queue_with("q", 100, LARGE)
+    log.ack_many([seq for seq in range(100) if seq % 3])
+    node.sync()
+    assert is_said.wait(PATIENCE_S)
+    assert "OverflowError: no such place" in reasons[0]
+    node.engine.close()
+    assert not node.failures
+
+
 @pytest.mark.parametrize("name", ["copier", "backup"])
 def test_a_thread_that_cannot_be_started_is_no_reason_to_end(
     name: str, monkeypatch: pytest.MonkeyPatch
