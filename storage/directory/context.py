@@ -19,7 +19,7 @@ same name is made.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
@@ -332,6 +332,7 @@ class StoreContext:
         Some files of a queue without the others would be messages without their acks. Where there is no room for the
         new name, definitions have none either.
         """
+        before = len(self.leftover_trees)
         for _ in range(2):
             try:
                 self._set_apart(directory)
@@ -341,7 +342,7 @@ class StoreContext:
                 continue
             break
         self.remove_tree(directory)  # one that is in the log alone, too; makes the new name durable
-        self._sweep_trees()
+        self._sweep_trees(before)
 
     def remove_tree(self, directory: str, *, is_synced: bool = True) -> None:
         """Remove a directory, durably. Raises WriteFailed or SyncFailed.
@@ -381,10 +382,13 @@ class StoreContext:
     def sweep(self) -> None:
         """Remove what could not be removed before, as far as it can be now."""
         self.cache.sweep()
+        for store in self._stores():
+            store.sweep()
         self._sweep_trees()
 
-    def _sweep_trees(self) -> None:
-        leftovers, self.leftover_trees = self.leftover_trees, []
+    def _sweep_trees(self, first: int = 0) -> None:
+        """Those from the first of these on: a deletion tries its own, however many are left of others."""
+        leftovers, self.leftover_trees = self.leftover_trees[first:], self.leftover_trees[:first]
         for path in leftovers:
             try:
                 self.filesystem.rmtree(path)
@@ -401,7 +405,12 @@ class StoreContext:
     @property
     def leftover_count(self) -> int:
         """Files and directories that should be gone and cannot be removed."""
-        return self.cache.leftover_count + len(self.leftover_trees)
+        left = sum(store.leftover_count for store in self._stores())
+        return self.cache.leftover_count + len(self.leftover_trees) + left
+
+    def _stores(self) -> Iterator[MessageStore]:
+        for vhost in self.vhosts():
+            yield from (vhost.persistent, vhost.transient)
 
     # -- the whole ------------------------------------------------------------------------------------------------
 

@@ -245,6 +245,22 @@ def test_a_victim_that_could_not_be_read_is_tried_again_an_hour_later(
     setup.check()
 
 
+def test_what_is_left_of_a_plan_that_was_given_up_is_not_removed_while_the_next_one_is_copied() -> (
+    None
+):
+    setup = Setup(60)
+    setup.drop(in_segment(setup, 0)[2:])
+    setup.plan().step(1)
+    setup.filesystem.fail("unlink")
+    setup.store.abandon_plan()
+    assert setup.store.leftover_count == 1
+    plan = setup.plan()
+    assert plan.step()
+    setup.store.sweep()
+    assert setup.store.put_in_place() > 0
+    assert setup.store.leftover_count == 0
+
+
 def test_a_victim_shorter_than_its_table() -> None:
     setup = Setup(60)
     setup.drop(in_segment(setup, 0)[:-1])
