@@ -15,7 +15,6 @@ disk: synced if somebody asked for that and `confirm = fsync`, else written. Com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import cast
 
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
@@ -474,7 +473,7 @@ class Engine:
         """Put a command into the current commit."""
         commit = self._collecting
         if self._in_flight is not None and command.__class__ is Ack:
-            commit.take_ack(cast("Ack", command))
+            commit.take_ack(command)
         else:
             commit.commands.append(command)
         commit.touched.add(command.queue_id)
