@@ -45,9 +45,10 @@ _COMPACTION_CHECK_S = 0.25
 _COPY_PAUSE_S = 0.005
 # In a busy store the pause after a slice of conversion is twice as long as the slice: it gets a third of the time.
 _CONVERT_SHARE = 2.0
-# After a slice that came to nothing.
 _BACKUP_END_S = 1.0
+# After a slice that came to nothing, and after many: where there is no room each of them fills the rest of the disk.
 _CONVERT_RETRY_S = 0.2
+_CONVERT_RETRY_MAX_S = 5.0
 # The scrubber lets reads go first, until its slice has been due for so long.
 _SCRUB_LATE_S = 1.0
 
@@ -105,6 +106,7 @@ class ThreadedBackend:
         self._is_report_due = False
         self._next_check = 0.0
         self._next_conversion = 0.0
+        self._convert_pause_s = _CONVERT_RETRY_S
         self._copier: threading.Thread | None = None
         self._backup: threading.Thread | None = None
         self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
@@ -283,11 +285,12 @@ class ThreadedBackend:
         self._report()
         is_done = self._jobs.convert()
         now = time.monotonic()
-        is_busy = not self._inbox.empty()
-        pause = (
-            (_CONVERT_SHARE * (now - began) if is_busy else 0.0) if is_done else _CONVERT_RETRY_S
-        )
-        self._next_conversion = now + pause
+        if is_done:
+            self._convert_pause_s = _CONVERT_RETRY_S
+            self._next_conversion = now + _CONVERT_SHARE * (now - began) * (not self._inbox.empty())
+        else:
+            self._next_conversion = now + self._convert_pause_s
+            self._convert_pause_s = min(2 * self._convert_pause_s, _CONVERT_RETRY_MAX_S)
         self._jobs.keep_acks_young(now)
         return is_done
 

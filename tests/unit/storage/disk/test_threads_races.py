@@ -239,6 +239,47 @@ def test_a_compaction_that_comes_upon_something_nobody_thought_of_is_given_up_an
     assert not node.failures
 
 
+def test_a_conversion_that_finds_no_room_is_tried_after_pauses_that_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+
+    class Paused:
+        """A clock that is where the next attempt is due."""
+
+        now = 0.0
+
+        def monotonic(self) -> float:
+            backend = node.engine._backend
+            assert isinstance(backend, ThreadedBackend)
+            if backend._next_conversion > self.now:
+                pauses.append(backend._next_conversion - self.now)
+                self.now = backend._next_conversion
+            return self.now
+
+    node = Node()
+    log = node.queue_with("q", 10)
+    has_room = threading.Event()
+
+    def hook(operation: str, path: str) -> None:
+        if operation == "create" and path.endswith(".idx.tmp") and not has_room.is_set():
+            raise OSError(errno.ENOSPC, "no room", path)
+
+    node.disk.hook = hook
+    monkeypatch.setattr("burrowmq.storage.disk.threads.time", Paused())
+    log.set_version(1)
+    node.sync()
+    deadline = time.monotonic() + PATIENCE_S
+    while len(pauses) < 8 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert [round(one, 1) for one in pauses[:7]] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    has_room.set()
+    while node.engine.stats()["converting_queues"] and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert node.engine.stats()["converted_segments"] == 1
+    node.engine.close()
+
+
 @pytest.mark.parametrize("name", ["copier", "backup"])
 def test_a_thread_that_cannot_be_started_is_no_reason_to_end(
     name: str, monkeypatch: pytest.MonkeyPatch
