@@ -53,6 +53,11 @@ class Compactor:
         self._failed: dict[MessageStore, _Failed] = {}
         self.first_pause_s = 0.0
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a compaction is to be tried again."""
+        return bool(self._failed)
+
     def choose(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
         """Choose what to compact next in any vhost; None when nothing is worth it."""
         now = time.monotonic()

@@ -104,6 +104,8 @@ class ThreadedBackend:
         self._failure: str | None = None
         # A commit is finished and the loop was not told: the thread does so when it has nothing else to do at once.
         self._is_report_due = False
+        # A commit came since the last idle moment: also where all of it is durable there may be something to compact.
+        self._is_idle_due = False
         self._next_check = 0.0
         self._next_conversion = 0.0
         self._convert_pause_s = _CONVERT_RETRY_S
@@ -229,7 +231,9 @@ class ThreadedBackend:
 
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
-        is_waiting = self._failure is None and (self._jobs.is_dirty or self._jobs.space.is_short)
+        is_waiting = self._failure is None and (
+            self._is_idle_due or self._jobs.is_dirty or self._jobs.space.is_short
+        )
         patience_s = self._patience_s() if is_waiting else self._rest_s()
         self._report()
         try:
@@ -239,6 +243,7 @@ class ThreadedBackend:
                 return True  # its commit comes now, and only with that a failed sync loses nothing
             if self._convert():
                 return True
+            self._is_idle_due = False
             self._jobs.idle()
             self._jobs.space.look()
             self._start_compaction(is_idle=True)
@@ -274,8 +279,9 @@ class ThreadedBackend:
         return min(max(self._next_conversion - time.monotonic(), 0.0), self._idle_s)
 
     def _rest_s(self) -> float | None:
-        """How long to wait for a commit where nothing is to be done: what could not be removed is tried again."""
-        return acks.SWEEP_S if self._failure is None and self._jobs.has_leftovers else None
+        """How long to wait for a commit where nothing is to be done: what failed is tried again, if anything has."""
+        has_failed = self._jobs.has_leftovers or self._jobs.compactor.has_failed
+        return acks.SWEEP_S if self._failure is None and has_failed else None
 
     def _convert(self) -> bool:
         """Do a slice of conversion if it is time for one; False when there was none to do."""
@@ -316,6 +322,7 @@ class ThreadedBackend:
             self._start_compaction(is_idle=True)
 
         self._jobs.apply(commit, wait_for_space)
+        self._is_idle_due = True
         self._jobs.space.look()
         self._finished.append(commit)
         self._is_report_due = True

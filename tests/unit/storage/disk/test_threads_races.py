@@ -280,6 +280,26 @@ def test_a_conversion_that_finds_no_room_is_tried_after_pauses_that_grow(
     node.engine.close()
 
 
+def test_what_is_compacted_at_rest_is_also_where_the_last_commit_leaves_nothing_else_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its acks were written and synced with it: the thread had no idle moment, and waited for the next commit."""
+    node, clock = Node(segment_size_limit=40_000), Clock()
+    log = node.queue_with("q", 100, LARGE)
+    monkeypatch.setattr("burrowmq.storage.disk.threads.time", clock)
+    monkeypatch.setattr("burrowmq.storage.disk.threads._COMPACTION_CHECK_S", 1e9)
+    log.append(100, messages(100, 1, SMALL), None, SMALL)
+    node.sync()  # after which a check is due in 30 years
+    clock.passed = 0.2
+    log.ack_many([seq for seq in range(100) if seq % 3])
+    node.sync()
+    deadline = time.monotonic() + PATIENCE_S
+    while node.engine.stats()["shared_compaction_debt_bytes"] > 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert node.engine.stats()["shared_compaction_debt_bytes"] <= 0
+    node.engine.close()
+
+
 @pytest.mark.parametrize("name", ["copier", "backup"])
 def test_a_thread_that_cannot_be_started_is_no_reason_to_end(
     name: str, monkeypatch: pytest.MonkeyPatch
