@@ -17,7 +17,7 @@ A group is what one commit wrote:
     0    4     magic "BCLG"
     4    4     bytes of its records
     8    4     generation of the log, its lower 32 bits
-    12   4     1: part of the snapshot that a generation begins with; 2: the last part of it; from bit 8 on the rest of 8
+    12   4     1: part of the snapshot that a generation begins with; 2: its last part; from bit 8 on the rest of 8
     16   8     sequence number, from 1 on in each generation
     24   8     all groups up to this number were durable when this one was written
     32   4     CRC-32 of its records
