@@ -131,7 +131,8 @@ def _groups_in(data: bytes, seed: int) -> Iterator[_Group]:
         if len(head) < _GROUP.size or zlib.crc32(head, seed) != check:
             at = data.find(_MAGIC, at + 1)
             continue
-        _, size, generation, flags, sequence, durable, payload_check = _GROUP.unpack(head)
+        _, size, low, marks, sequence, durable, payload_check = _GROUP.unpack(head)
+        generation, flags = low | marks >> 8 << 32, marks & 0xFF
         payload = data[start : start + size]
         is_whole = len(payload) == size and zlib.crc32(payload) == payload_check
         yield _Group(generation, flags, sequence, durable, is_whole, payload)

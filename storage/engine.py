@@ -34,6 +34,7 @@ from burrowmq.storage.loop.owed_copies import OwedCopies
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.loop.recovered_queues import RecoveredQueues
 from burrowmq.storage.loop.staged_commit import (
+    Ack,
     Command,
     DeleteVhost,
     DropUnclaimed,
@@ -471,7 +472,10 @@ class Engine:
     def collect(self, command: Command, size: int) -> int:
         """Put a command into the current commit."""
         commit = self._collecting
-        commit.commands.append(command)
+        if self._in_flight is not None and command.__class__ is Ack:
+            commit.take_ack(command)
+        else:
+            commit.commands.append(command)
         commit.touched.add(command.queue_id)
         if size:
             commit.size += size

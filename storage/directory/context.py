@@ -19,7 +19,7 @@ same name is made.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
@@ -28,7 +28,12 @@ from burrowmq.records import dataclass
 from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.removals import Removals
-from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
+from burrowmq.storage.directory.terms import (
+    FILE_SIZE_KEY,
+    SEGMENT_MARGIN,
+    RecordedStore,
+    reserve_segments,
+)
 from burrowmq.storage.errors import (
     DirectoryFailed,
     DiskFull,
@@ -295,8 +300,17 @@ class StoreContext:
         return [one[0] for one in found if one is not None]
 
     def reserve_segments(self) -> None:
-        """Reserve more segment numbers when a shared store comes near the last reserved one. Raises WriteFailed."""
+        """Reserve more segment numbers when a shared store comes near the last reserved one. Raises WriteFailed.
+
+        Not at a start: one that ends before it appends anything, again and again, would use all of them up. Where
+        there are none any more it raises StorageError: the next ones are those of transient messages.
+        """
         highest = max((store.persistent.next_segment_no for store in self.vhosts()), default=0)
+        if highest + SEGMENT_MARGIN > TRANSIENT_SEGMENTS:
+            raise StorageError(
+                f"{self.data_dir}: the shared stores have no segment number left; write them anew with another"
+                f" {FILE_SIZE_KEY}: `burrowmq-store --data-dir {self.data_dir} resegment --file-size N`"
+            )
         if highest + SEGMENT_MARGIN >= self.recorded.ceiling:
             self.recorded.begin_above(highest)
             reserve_segments(self.filesystem, self.recorded)
@@ -318,6 +332,7 @@ class StoreContext:
         Some files of a queue without the others would be messages without their acks. Where there is no room for the
         new name, definitions have none either.
         """
+        before = len(self.leftover_trees)
         for _ in range(2):
             try:
                 self._set_apart(directory)
@@ -327,7 +342,7 @@ class StoreContext:
                 continue
             break
         self.remove_tree(directory)  # one that is in the log alone, too; makes the new name durable
-        self._sweep_trees()
+        self._sweep_trees(before)
 
     def remove_tree(self, directory: str, *, is_synced: bool = True) -> None:
         """Remove a directory, durably. Raises WriteFailed or SyncFailed.
@@ -367,10 +382,13 @@ class StoreContext:
     def sweep(self) -> None:
         """Remove what could not be removed before, as far as it can be now."""
         self.cache.sweep()
+        for store in self._stores():
+            store.sweep()
         self._sweep_trees()
 
-    def _sweep_trees(self) -> None:
-        leftovers, self.leftover_trees = self.leftover_trees, []
+    def _sweep_trees(self, first: int = 0) -> None:
+        """Those from the first of these on: a deletion tries its own, however many are left of others."""
+        leftovers, self.leftover_trees = self.leftover_trees[first:], self.leftover_trees[:first]
         for path in leftovers:
             try:
                 self.filesystem.rmtree(path)
@@ -387,7 +405,12 @@ class StoreContext:
     @property
     def leftover_count(self) -> int:
         """Files and directories that should be gone and cannot be removed."""
-        return self.cache.leftover_count + len(self.leftover_trees)
+        left = sum(store.leftover_count for store in self._stores())
+        return self.cache.leftover_count + len(self.leftover_trees) + left
+
+    def _stores(self) -> Iterator[MessageStore]:
+        for vhost in self.vhosts():
+            yield from (vhost.persistent, vhost.transient)
 
     # -- the whole ------------------------------------------------------------------------------------------------
 

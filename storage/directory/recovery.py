@@ -39,7 +39,6 @@ from burrowmq.storage.directory.terms import (
     RecordedStore,
     recorded_store,
     replace_file,
-    reserve_segments,
     take_terms,
 )
 from burrowmq.storage.errors import DiskFull, StoreRefused, WriteFailed
@@ -151,7 +150,6 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
         else:
             report, context = RecoveryReport(), _new_context(setup, recorded, definitions)
             if filesystem.exists(f"{data_dir}/vhosts"):
-                reserve_segments(filesystem, recorded)
                 for vhost in deleted_vhosts(rows):
                     context.remove_tree(context.vhost_dir(vhost))
                 _rebuild(context, report, is_exact=was_clean)

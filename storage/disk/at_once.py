@@ -7,8 +7,8 @@ to do, the short way takes it (`storage.disk.short_commits`), and the disk is qu
 
 What a slow disk does to the loop is bounded (ADR 33). After a commit that has taken longer than `QUICK_S`, here or on
 the disk thread, the disk thread has all of them for a time that grows with the square of that: 60 ms after 5 ms, 25
-seconds after 100 ms. A loop that a disk stops for 10 ms each time has 96 % of its time for others, and the more the
-slower the disk is. Nothing is waited for but that one sync: no lock, no room on the disk, no other file.
+seconds after 100 ms, an hour at most. A loop that a disk stops for 10 ms each time has 96 % of its time for others, and
+the more the slower the disk is. Nothing is waited for but that one sync: no lock, no room on the disk, no other file.
 
 State: until when the disk thread has all commits, and how much the loop may write before that has its turn (small
 queues that have grown, acks that are due, compaction: all that the disk thread does between commits). `apply` is called
@@ -28,6 +28,8 @@ QUICK_S = 0.001
 """So long nobody minds: what the loop does for one read may take as long."""
 STALL_S = 0.02
 """After a commit that has taken so long the disk thread has all for a second; for 100 after ten times that."""
+LONGEST_REST_S = 3600.0
+"""After a disk that stood still for a minute it would be months."""
 COMMANDS = 4
 COMMIT_BYTES = 32 * 1024
 """Of more, the disk is to write one half while the loop reads the other."""
@@ -57,7 +59,8 @@ class AtOnce:
     def note(self, took_s: float, now: float) -> None:
         """A small commit has taken so long."""
         if took_s > QUICK_S:
-            self._rests_until = max(self._rests_until, now + (took_s / STALL_S) ** 2)
+            rest_s = min((took_s / STALL_S) ** 2, LONGEST_REST_S)
+            self._rests_until = max(self._rests_until, now + rest_s)
 
     def take_owed(self) -> bool:
         """Whether the commit that comes now was written here, and only its sync failed."""

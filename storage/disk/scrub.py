@@ -196,11 +196,14 @@ class Scrub:
         return True
 
     def _due_ms(self) -> int:
-        """When the next pass is to begin: a period after the last one did. A clock set back does not put it off."""
-        if self._saved.is_under_way or self._saved.last is None:
+        """When the next pass is to begin: a period after the last one did.
+
+        At once where that is still to come: a clock was set back, and nobody knows how long ago it was.
+        """
+        last = self._saved.last
+        if self._saved.is_under_way or last is None or last.began_ms > time.time() * 1000:
             return 0
-        began = min(self._saved.last.began_ms, int(time.time() * 1000))
-        return began + int(self._period_s * 1000)
+        return last.began_ms + int(self._period_s * 1000)
 
     def _idle_until(self, now: float) -> float:
         """When to look again while there is no pass."""

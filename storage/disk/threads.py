@@ -5,8 +5,8 @@ any size) and, while there is something to compact or a backup to make, a thread
 is finished and was not reported yet.
 
 Called by the engine on the loop; it is answered by callables that `post` runs there. Invariants: commits are applied in
-order, one at a time; whatever goes wrong in a thread reaches the loop as `store_failed`, once; after that the disk
-thread applies nothing any more.
+order, one at a time; whatever goes wrong in the first two reaches the loop as `store_failed`, once; after that the disk
+thread applies nothing any more. What goes wrong in one of the others costs its compaction or backup, and is said.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _COMPACTION_CHECK_S = 0.25
 _COPY_PAUSE_S = 0.005
 # In a busy store the pause after a slice of conversion is twice as long as the slice: it gets a third of the time.
 _CONVERT_SHARE = 2.0
-# After a slice that came to nothing.
 _BACKUP_END_S = 1.0
+# After a slice that came to nothing, and after many: where there is no room each of them fills the rest of the disk.
 _CONVERT_RETRY_S = 0.2
+_CONVERT_RETRY_MAX_S = 5.0
 # The scrubber lets reads go first, until its slice has been due for so long.
 _SCRUB_LATE_S = 1.0
 
@@ -85,6 +86,7 @@ class ThreadedBackend:
         self._scrub.on_found(self._wake_disk)
         writer.refused.tell_written = self._tell_written
         writer.troubles.first_pause_s = FIRST_PAUSE_S
+        self._jobs.compactor.first_pause_s = _COMPACTION_CHECK_S
         self._loop_side = loop_side
         self._post_to_loop = post
         self._idle_s = idle_s
@@ -102,8 +104,11 @@ class ThreadedBackend:
         self._failure: str | None = None
         # A commit is finished and the loop was not told: the thread does so when it has nothing else to do at once.
         self._is_report_due = False
+        # A commit came since the last idle moment: also where all of it is durable there may be something to compact.
+        self._is_idle_due = False
         self._next_check = 0.0
         self._next_conversion = 0.0
+        self._convert_pause_s = _CONVERT_RETRY_S
         self._copier: threading.Thread | None = None
         self._backup: threading.Thread | None = None
         self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
@@ -226,7 +231,9 @@ class ThreadedBackend:
 
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
-        is_waiting = self._failure is None and (self._jobs.is_dirty or self._jobs.space.is_short)
+        is_waiting = self._failure is None and (
+            self._is_idle_due or self._jobs.is_dirty or self._jobs.space.is_short
+        )
         patience_s = self._patience_s() if is_waiting else self._rest_s()
         self._report()
         try:
@@ -236,6 +243,7 @@ class ThreadedBackend:
                 return True  # its commit comes now, and only with that a failed sync loses nothing
             if self._convert():
                 return True
+            self._is_idle_due = False
             self._jobs.idle()
             self._jobs.space.look()
             self._start_compaction(is_idle=True)
@@ -271,8 +279,9 @@ class ThreadedBackend:
         return min(max(self._next_conversion - time.monotonic(), 0.0), self._idle_s)
 
     def _rest_s(self) -> float | None:
-        """How long to wait for a commit where nothing is to be done: what could not be removed is tried again."""
-        return acks.SWEEP_S if self._failure is None and self._jobs.has_leftovers else None
+        """How long to wait for a commit where nothing is to be done: what failed is tried again, if anything has."""
+        has_failed = self._jobs.has_leftovers or self._jobs.compactor.has_failed
+        return acks.SWEEP_S if self._failure is None and has_failed else None
 
     def _convert(self) -> bool:
         """Do a slice of conversion if it is time for one; False when there was none to do."""
@@ -282,11 +291,12 @@ class ThreadedBackend:
         self._report()
         is_done = self._jobs.convert()
         now = time.monotonic()
-        is_busy = not self._inbox.empty()
-        pause = (
-            (_CONVERT_SHARE * (now - began) if is_busy else 0.0) if is_done else _CONVERT_RETRY_S
-        )
-        self._next_conversion = now + pause
+        if is_done:
+            self._convert_pause_s = _CONVERT_RETRY_S
+            self._next_conversion = now + _CONVERT_SHARE * (now - began) * (not self._inbox.empty())
+        else:
+            self._next_conversion = now + self._convert_pause_s
+            self._convert_pause_s = min(2 * self._convert_pause_s, _CONVERT_RETRY_MAX_S)
         self._jobs.keep_acks_young(now)
         return is_done
 
@@ -312,6 +322,7 @@ class ThreadedBackend:
             self._start_compaction(is_idle=True)
 
         self._jobs.apply(commit, wait_for_space)
+        self._is_idle_due = True
         self._jobs.space.look()
         self._finished.append(commit)
         self._is_report_due = True
@@ -371,6 +382,8 @@ class ThreadedBackend:
         error: StorageError | None = StoreClosed("the store is being closed")
         try:
             error = self._jobs.compactor.copy(plan, self._pause_copying)
+        except Exception as broken:  # noqa: BLE001 - said as any other reason; the old files stay in use
+            error = StorageError("".join(traceback.format_exception(broken)))
         finally:
             self._copied.put(_Copied(store, plan, error))
             self._inbox.put(None)

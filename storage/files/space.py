@@ -4,8 +4,9 @@ The ballast is an empty file for which a start reserves space. Without it a full
 free space, but they wait behind messages for which there is none. When the disk is full the ballast is removed, whether
 a commit finds that or idle work, with which acknowledgements are written where nobody publishes. Then what is in memory
 can be written, acknowledgements follow, and segments empty or are compacted. When there is room for the ballast again
-it is reserved again, and only then publishers may go on. A file system that is too small for a ballast, or refuses it,
-is used without one; one that an earlier start has reserved is kept, however little is free.
+it is reserved again, and only then publishers may go on. A file system that is too small for a ballast, or refuses it
+again and again though there is room, is used without one; one that an earlier start has reserved is kept, however
+little is free.
 
 State owned: the ballast's file, whether space is short. Called on the disk thread; `tell` gets what the loop has to
 know. Invariant: every True that was told is followed by a False once there is room.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from burrowmq.storage.files.cache import NO_ROOM
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.types import StoreObserver
 
@@ -23,6 +25,8 @@ BALLAST_FILE: Final = "ballast"
 # A new one is reserved only where it is a small part of what is free, and again only with room to spare.
 _SHARE = 8
 _SPARE = 3
+# Publishers wait for so many attempts that fail for another reason than want of room; the next shortage tries it again.
+_ATTEMPTS = 20
 
 
 def give_up_ballast(filesystem: FileSystem, data_dir: str) -> bool:
@@ -57,6 +61,7 @@ class Space:
         self.is_held_up = False
         """Whether idle work found no room the last time, whatever commits find: a quota may be one queue's alone."""
         self.has_ballast = False
+        self._refusals = 0  # of the ballast, since space is short
         if ballast_bytes and (self._is_there() or self._free() >= _SHARE * ballast_bytes):
             self.has_ballast = self._reserve()
         self._is_wanted = self.has_ballast
@@ -64,7 +69,7 @@ class Space:
     def ran_out(self, reason: str) -> bool:
         """A write found no room. True when it is worth trying again at once: the ballast was just given up."""
         if not self.is_short:
-            self.is_short, self.reason = True, reason
+            self.is_short, self.reason, self._refusals = True, reason, 0
             self._observer.space_exhausted(reason, True)
             self._tell(True)
         if not self.has_ballast:
@@ -84,7 +89,7 @@ class Space:
             if self._free() < _SPARE * self._size:
                 return
             self.has_ballast = self._reserve()
-            if not self.has_ballast:
+            if not self.has_ballast and self._refusals < _ATTEMPTS:
                 return
         self.is_short, self.reason = False, ""
         self._observer.space_exhausted("", False)
@@ -106,7 +111,8 @@ class Space:
         try:
             if not self._filesystem.exists(self._path) or self._is_cut_off():
                 self._filesystem.reserve(self._path, self._size)
-        except OSError:
+        except OSError as error:
+            self._refusals += error.errno not in NO_ROOM
             self._remove()
             return False
         return True

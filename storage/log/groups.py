@@ -289,6 +289,7 @@ class Groups:
             self._log.begin(chain(self.small.snapshot(), carried))
         self._records = []
         self._forgetting.clear()
+        self.small.retry_refused()  # all of them was just written once more
         self.own.begin(waiting)
         told = [(path, error) for path, error in refused.items() if path in self.changed]
         self.changed = {path: None for path, _ in told}

@@ -16,8 +16,8 @@ A group is what one commit wrote:
     off  size  field
     0    4     magic "BCLG"
     4    4     bytes of its records
-    8    4     generation of the log
-    12   4     1: part of the snapshot that a generation begins with; 2: the last part of it
+    8    4     generation of the log, its lower 32 bits
+    12   4     1: part of the snapshot that a generation begins with; 2: its last part; from bit 8 on the rest of 8
     16   8     sequence number, from 1 on in each generation
     24   8     all groups up to this number were durable when this one was written
     32   4     CRC-32 of its records
@@ -59,6 +59,9 @@ GROUP_MAGIC: Final = b"BCLG"
 VERSION: Final = 1
 SNAPSHOT: Final = 1
 SNAPSHOT_END: Final = 2
+_LOW: Final = (1 << 32) - 1
+_HIGH_AT: Final = 8
+_FLAGS: Final = (1 << _HIGH_AT) - 1
 _HEADER: Final = struct.Struct("<4sHH16s36x")
 _GROUP: Final = struct.Struct("<4sIIIQQI")
 _RECORD: Final = struct.Struct("<BBHIQ")
@@ -146,9 +149,12 @@ def pack_group(
     seed: int, generation: int, flags: int, sequence: int, durable: int, payload: bytes
 ) -> bytes:
     """Give a group."""
-    head = _GROUP.pack(
-        GROUP_MAGIC, len(payload), generation, flags, sequence, durable, crc32(payload, 0)
-    )
+    low, high = (
+        generation & _LOW,
+        generation >> 32,
+    )  # where each commit begins one, 32 bits last some weeks
+    marks = flags | high << _HIGH_AT
+    head = _GROUP.pack(GROUP_MAGIC, len(payload), low, marks, sequence, durable, crc32(payload, 0))
     return b"".join((head, zlib.crc32(head, seed).to_bytes(4, "little"), payload))
 
 
@@ -171,7 +177,8 @@ def _group_at(data: bytes, at: int, seed: int) -> Group | None:
     end = at + GROUP_SIZE
     if len(data) < end or zlib.crc32(head, seed) != int.from_bytes(data[end - 4 : end], "little"):
         return None
-    _, size, generation, flags, sequence, durable, check = _GROUP.unpack(head)
+    _, size, low, marks, sequence, durable, check = _GROUP.unpack(head)
+    generation, flags = low | marks >> _HIGH_AT << 32, marks & _FLAGS
     payload = data[end : end + size]
     is_whole = len(payload) == size and zlib.crc32(payload) == check
     return Group(generation, flags, sequence, durable, is_whole, payload)

@@ -103,7 +103,7 @@ class SmallQueues:
         """Give up to so many directories that have to move out: those that have more than the limit.
 
         While all together have more than theirs, each that was written to since the last look has too much. One that
-        the disk refused is tried again when it has twice as much.
+        the disk refused is tried again when it has twice as much, or the log begins anew (`retry_refused`).
         """
         grown, self._grown = self._grown, {}
         if self._stored > total_limit and self._stored - self._counted_at > total_limit // 16:
@@ -120,6 +120,12 @@ class SmallQueues:
     def note_refused(self, directory: str) -> None:
         """A directory could not move out."""
         self._refused[directory] = self.stored_in(directory)
+
+    def retry_refused(self) -> None:
+        """Those that could not move out are tried again, whatever they have by now."""
+        for directory in self._refused:
+            self._refused[directory] = 0
+            self._grown[directory] = None
 
     def is_refused(self, directory: str) -> bool:
         """Whether a directory could not move out: the disk may have some of it all the same."""

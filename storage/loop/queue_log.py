@@ -157,7 +157,14 @@ class QueueLog:
     ) -> None:
         """Stage that first_seq..last_seq are gone. With `messages` (theirs, in order) no look-up is needed."""
         epoch = self._collector.collect(Ack(self.queue_id, first_seq, last_seq, messages), 0)
-        self._note_acked([(first_seq, last_seq, epoch)])
+        acked = self._acked
+        if acked and acked[-1][1:] == (
+            first_seq - 1,
+            epoch,
+        ):  # else each single one, for as long as the disk is full
+            acked[-1] = (acked[-1][0], last_seq, epoch)
+        else:
+            self._note_acked([(first_seq, last_seq, epoch)])
 
     def ack_many(self, seqs: Sequence[int]) -> None:
         """Stage that these are gone, in any order."""

@@ -11,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Final, TypeAlias
 
 from burrowmq.records import NamedTuple, dataclass
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import ALL, BackupJob, JsonValue, OnRead, StoredMessage
+
+ACKED_BYTES: Final = 8 << 20
+"""Of more acked messages a commit that waits for another one keeps none: whoever applies it looks them up."""
+_SIZE = attrgetter("size")
 
 
 class Open(NamedTuple):
@@ -96,7 +101,8 @@ class StagedCommit:
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
     which have to be durable first: `moves` says from which queue (vhost, name) to which.
     `passed_on`: the same of messages that the first of the two queues never had, so that the second alone keeps them.
-    `awaited`: how many messages' confirms wait for it. `gone`: queues deleted while it was in flight.
+    `awaited`: how many messages' confirms wait for it. `gone`: queues deleted while it was in flight. `acked_bytes`: of
+    messages that came with its acks while another one was in flight.
 
     Filled in by the disk side: `refused`, the queues that the disk refuses what the commit has for them;
     `unwritten_acks`, those of `acks_of` whose acks it refuses.
@@ -118,6 +124,28 @@ class StagedCommit:
     unwritten_acks: set[int] = field(default_factory=set)
     awaited: int = 0
     gone: dict[int, QueueNames] = field(default_factory=dict)
+    acked_bytes: int = 0
+
+    def take_ack(self, ack: Ack) -> None:
+        """Take an ack in that waits for another commit, and that for a disk which may be full for hours.
+
+        Publishers wait then, consumers do not: what they acknowledge is not to fill the memory.
+        """
+        if ack.messages is not None:
+            self.acked_bytes += sum(map(_SIZE, ack.messages))
+        if self.acked_bytes <= ACKED_BYTES:
+            self.commands.append(ack)
+            return
+        before = self.commands[-1]
+        if (
+            isinstance(before, Ack)
+            and before.messages is None
+            and before.queue_id == ack.queue_id
+            and before.last_seq + 1 == ack.first_seq
+        ):
+            self.commands[-1] = before._replace(last_seq=ack.last_seq)
+        else:
+            self.commands.append(ack._replace(messages=None))
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write and nobody waits for it."""

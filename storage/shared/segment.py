@@ -44,6 +44,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from burrowmq.records import NamedTuple
+from burrowmq.storage import real_time as time
 from burrowmq.storage import record
 from burrowmq.storage.errors import UnknownFormat
 from burrowmq.storage.files.cache import open_file
@@ -64,6 +65,7 @@ _MAGIC = b"PQS1"
 _SEAL_MAGIC = b"SEAL"
 _VERSION = 1
 _CHECKSUM_ZLIB = 1
+_UNREADABLE_S = 3600.0
 
 
 class SegmentHeader(NamedTuple):
@@ -292,12 +294,12 @@ class SegmentFile:
         "is_dirty",
         "is_locked",
         "is_sealed",
-        "is_unreadable",
         "last_used",
         "path",
         "segment_no",
         "size",
         "tables",
+        "unreadable_until",
     )
 
     def __init__(self, filesystem: FileSystem, path: str, segment_no: int, generation: int) -> None:
@@ -312,7 +314,7 @@ class SegmentFile:
         self.is_sealed = False
         self.is_dirty = False  # has un-synced bytes: stays open
         self.is_locked = False  # being compacted
-        self.is_unreadable = False  # a compaction failed to read it: not tried again
+        self.unreadable_until = 0.0  # a compaction failed to read it: not tried again before
         self.last_used = 0
 
     @property
@@ -324,6 +326,11 @@ class SegmentFile:
     def live_count(self) -> int:
         """Records that somebody still refers to."""
         return sum(table.live_count for table in self.tables)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Tell whether a compaction failed to read it within the last hour."""
+        return self.unreadable_until > 0 and time.monotonic() < self.unreadable_until
 
     @property
     def is_open(self) -> bool:
@@ -387,8 +394,8 @@ class SegmentFile:
         self.is_locked = False
 
     def note_unreadable(self) -> None:
-        """A compaction could not read it: none tries again."""
-        self.is_unreadable = True
+        """A compaction could not read it: none tries again for an hour. A disk that refuses reads may be mended."""
+        self.unreadable_until = time.monotonic() + _UNREADABLE_S
 
     def note_use(self, read_count: int) -> None:
         """It is read now, after so many reads of the store: those used longest ago are closed first."""

@@ -24,6 +24,7 @@ _READ_LIMIT: Final = 1 << 20
 _READ_GAP: Final = 16 * 1024
 _SLOT_MASK: Final = 0xFFFF_FFFF
 _ATTEMPTS: Final = 3
+_TRIED: Final = 256
 
 
 class SegmentSet:
@@ -81,10 +82,20 @@ class SegmentSet:
             self._leftovers.append(path)
 
     def unlink_leftovers(self) -> None:
-        """Try again what could not be unlinked."""
-        leftovers, self._leftovers = self._leftovers, []
-        for path in leftovers:
+        """Try again what could not be unlinked; of very many some at a time, since commits wait meanwhile."""
+        tried, self._leftovers = self._leftovers[:_TRIED], self._leftovers[_TRIED:]
+        for path in tried:
             self.unlink(path)
+
+    def keep_name(self, path: str) -> None:
+        """There is to be a file of this name that is needed."""
+        if path in self._leftovers:
+            self._leftovers.remove(path)
+
+    @property
+    def leftover_count(self) -> int:
+        """Files that should be gone and are there. Any thread."""
+        return len(self._leftovers)
 
     # References -------------------------------------------------------------------------------
 

@@ -207,9 +207,17 @@ class MessageStore:
         self._active.roll()
 
     def release_idle(self) -> None:
-        """At an idle moment: end the current segment if it is mostly dead, and remove what could not be removed."""
-        self._segments.unlink_leftovers()
+        """At an idle moment: end the current segment if it is mostly dead."""
         self._active.roll_idle()
+
+    def sweep(self) -> None:
+        """Remove what could not be removed before, as far as it can be now."""
+        self._segments.unlink_leftovers()
+
+    @property
+    def leftover_count(self) -> int:
+        """Files that should be gone and cannot be removed. Any thread."""
+        return self._segments.leftover_count
 
     def set_open_files(self, count: int) -> None:
         """Set how many files may be open besides those that wait for a sync."""
@@ -364,6 +372,7 @@ class MessageStore:
         self._plan = CompactionPlan(
             self._filesystem, options.directory, victims, header, self._seed
         )
+        self._segments.keep_name(self._plan.temporary_path)
         return self._plan
 
     def put_in_place(self) -> int:

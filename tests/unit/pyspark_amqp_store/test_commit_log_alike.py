@@ -34,6 +34,20 @@ def log_of_six(synced: int) -> SimFileSystem:
     return filesystem
 
 
+def test_a_log_that_was_begun_four_billion_times(tmp_path: Path) -> None:
+    filesystem = log_of_six(6)
+    log = CommitLog(filesystem, "/data", IDENTITY, SEED, 4000)
+    log.resume((1 << 32) - 1, 0)
+    log.begin(iter([pack_record(SEED, Kind.WRITE, f"{QUEUE}/later", 0, b"x")]))
+    (tmp_path / "commit_log").mkdir()
+    for slot, path in enumerate(paths("/data")):
+        (tmp_path / "commit_log" / f"{slot}.log").write_bytes(filesystem.content(path))
+    start, spark = replay(filesystem, "/data", IDENTITY), Disk(str(tmp_path), IDENTITY)
+    assert (start.generation, list(start.directories[QUEUE])) == (1 << 32, ["later"])
+    assert spark.exists(f"{tmp_path}/vhosts/{QUEUE}/later")
+    assert not spark.exists(f"{tmp_path}/vhosts/{QUEUE}/a")
+
+
 def spoil(filesystem: SimFileSystem, which: int, place: int) -> None:
     """Damage these commits, bit by bit of `which`, at this place of each."""
     path, at = paths("/data")[0], 0

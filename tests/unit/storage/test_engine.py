@@ -14,7 +14,7 @@ from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import File, OsFileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
-from burrowmq.storage.loop.staged_commit import StagedCommit
+from burrowmq.storage.loop.staged_commit import Ack, StagedCommit
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.shared.index import NAMES as INDEXES
 from burrowmq.storage.types import EMBEDDED_ONLY, StoreOptions
@@ -111,6 +111,41 @@ def test_the_next_batch_goes_when_the_loop_says_so() -> None:
     assert engine.stats()["written"] == 1
     assert engine.stats()["elided"] == 5
     assert told == [2], "nothing was due"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_is_acknowledged_while_a_commit_waits_for_hours_does_not_fill_the_memory(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk publishers wait, and consumers go on with what was there."""
+    monkeypatch.setattr("burrowmq.storage.loop.staged_commit.ACKED_BYTES", 10 * LARGE)
+    engine = held_engine()
+    log = engine.open_queue("/", "q", durable=True, version=version)
+    other = engine.open_queue("/", "p", durable=True, version=version)
+    for one in (log, other):
+        publish(one, 0, 200, LARGE)
+    engine.hand_over()
+    engine.release()
+    publish(log, 200, 1)
+    commit(engine)
+    for seq in range(150):
+        answer = log.read(seq, 1, 1 << 20, lambda *_: None)
+        assert answer is not None
+        ((found, message, _),) = answer[0]
+        log.ack(found, found, [message])
+        if seq == 100:
+            other.ack(7, 8, None)
+        engine.hand_over()
+    waiting = engine._collecting
+    kept = [each for each in waiting.commands if isinstance(each, Ack) and each.messages]
+    assert len(kept) <= 10
+    assert len(waiting.commands) < 20
+    assert len(log._acked) < 5
+    engine.release()
+    engine.release()
+    engine.idle()
+    assert engine.stats()["shared_live_messages"] == 50 + 198
+    assert [seq for seq, _, _ in read_all(log, 100)] == list(range(150, 201))
 
 
 def test_the_backlog_is_told_once_and_again_below_half() -> None:

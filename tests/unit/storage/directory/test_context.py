@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import random
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, queue_files
-from burrowmq.storage.directory.terms import SEGMENT_MARGIN, read_recorded
-from burrowmq.storage.errors import SyncFailed, WriteFailed
+from burrowmq.storage.directory.terms import SEGMENT_MARGIN, read_recorded, reserve_segments
+from burrowmq.storage.errors import StorageError, SyncFailed, WriteFailed
 from burrowmq.storage.loop.staged_commit import Delete, Open
 from burrowmq.storage.names import QueueNames
+from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.disk_side import LARGE, DiskSide, messages
 from tests.support.machine_disk import MachineDisk
@@ -106,6 +108,21 @@ def test_segment_numbers_are_reserved_before_they_run_out() -> None:
     assert read_recorded(side.filesystem, "/data").ceiling == side.context.recorded.ceiling
 
 
+def test_no_message_gets_a_number_that_would_make_a_transient_one_of_it() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 1, LARGE)
+    recorded = read_recorded(side.filesystem, "/data")
+    recorded.begin_above(TRANSIENT_SEGMENTS - SEGMENT_MARGIN)
+    reserve_segments(side.filesystem, recorded)
+    side = DiskSide(side.filesystem.process_killed())
+    side.take_up()
+    side.append(100_000, 1)
+    with pytest.raises(StorageError, match="resegment --file-size"):
+        side.append(100_001, 1, LARGE)
+    assert DiskSide(side.filesystem.process_killed()).report.messages == 2
+
+
 def test_a_directory_that_cannot_be_removed_durably_is_said() -> None:
     side = DiskSide()
     side.open()
@@ -139,6 +156,38 @@ def test_a_directory_that_cannot_be_removed_is_out_of_the_way_and_goes_later() -
     assert side.context.leftover_count == len(side.filesystem.listdir(queues)) == 1
     side.context.sweep()
     assert side.context.leftover_count == len(side.filesystem.listdir(queues)) == 0
+
+
+def test_a_shared_segment_that_cannot_be_removed_is_a_leftover_too_and_goes_later() -> None:
+    side = DiskSide(segment_size_limit=2 * LARGE)
+    side.open()
+    side.append(0, 6, LARGE)
+    side.filesystem.fail("unlink", errno.EIO, times=100, path_part=".seg")
+    side.ack(0, 3)
+    left = side.context.leftover_count
+    assert left > 0
+    assert side.writer.stats()["leftover_files"] == left
+    assert side.jobs.has_leftovers, "so that the disk thread comes back to it"
+    side.jobs.compactor.choose(is_idle=True)
+    assert len(side.filesystem.failed) == left, "not in each idle moment"
+    side.filesystem.heal()
+    side.context.sweep()
+    assert side.context.leftover_count == 0
+    assert len(side.paths(".seg")) <= 2
+
+
+def test_a_deletion_does_not_try_again_what_is_left_of_all_before_it() -> None:
+    side = DiskSide()
+    side.filesystem.fail("rmtree", errno.EIO, times=1 << 30, path_part="/queues/")
+    failed = [0]
+    for queue_id in range(1, 12):
+        side.open(queue_id, "q", version=1)
+        side.append(0, 1, queue_id=queue_id)
+        side.commit(Delete(queue_id, 1), Open(100 + queue_id, Q, True, 1))
+        side.commit(Delete(100 + queue_id))
+        failed.append(len(side.filesystem.failed))
+    assert side.context.leftover_count == 11
+    assert len({after - before for before, after in pairwise(failed)}) == 1
 
 
 def queue_on_disk(disk: MachineDisk, **options: bool) -> tuple[DiskSide, str]:

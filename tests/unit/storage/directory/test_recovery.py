@@ -562,10 +562,25 @@ def test_each_start_after_a_crash_has_segment_numbers_of_its_own() -> None:
         side.ack(0, count)
         side.jobs.idle()
         side = DiskSide(side.filesystem.process_killed())
-        assert read_recorded(side.filesystem, "/data").ceiling > ceiling
         side.take_up()
         side.append(100_000 * count, 1, LARGE)
+        assert read_recorded(side.filesystem, "/data").ceiling > ceiling
         assert side.vhost().persistent.next_segment_no > ceiling
+
+
+def test_starts_that_append_nothing_use_no_segment_numbers_up() -> None:
+    """There are 2**30: a node that ends as soon as it has started would have used them all up in a week."""
+    side = DiskSide()
+    side.open()
+    side.append(0, 1, LARGE)
+    ceiling = read_recorded(side.filesystem, "/data").ceiling
+    for _ in range(3):
+        side = DiskSide(side.filesystem.process_killed())
+        assert read_recorded(side.filesystem, "/data").ceiling == ceiling
+    side.take_up()
+    side.append(100_000, 1, LARGE)
+    assert side.vhost().persistent.next_segment_no > ceiling
+    assert side.read() == [0, 100_000]
 
 
 def test_numbers_that_a_crash_may_have_used_are_not_used_after_a_clean_stop_either() -> None:

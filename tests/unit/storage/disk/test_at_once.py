@@ -169,6 +169,18 @@ def test_after_a_stall_the_disk_thread_has_all(world: _Side, stalls: int, is_alo
     assert world.apply(5)
 
 
+def test_a_disk_that_stood_still_for_a_minute_is_believed_again_an_hour_later(
+    world: _Side,
+) -> None:
+    world.sync_s = 60.0
+    assert world.apply(3)
+    world.sync_s = 0.0
+    for at, seconds in ((4, 3500), (5, 160)):
+        world.now += seconds
+        world.at_once.begin_turn(world.now)
+        assert world.apply(at) == (at == 5)
+
+
 def test_what_anybody_may_wait_for_is_no_stall(world: _Side) -> None:
     world.sync_s = 0.9 * at_once.QUICK_S
     assert all(world.apply(at) for at in range(3, 20))

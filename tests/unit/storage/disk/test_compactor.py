@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -79,6 +81,47 @@ def test_a_copy_that_fails_costs_nothing_and_is_said_unless_it_may_be_tried_agai
     assert not side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
     assert bool(side.observer.events["compaction_failed"]) == is_said
     assert side.read() == [2, 5, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("number", "most"), [(errno.EIO, 70), (errno.ENOSPC, 730)], ids=["refused", "full"]
+)
+def test_one_that_fails_for_an_hour_is_tried_at_pauses_and_works_when_the_disk_does(
+    number: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side, now = mostly_dead(), 0.0
+    compactor = side.jobs.compactor
+    compactor.first_pause_s = 0.25
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("burrowmq.storage.disk.compactor.time", clock)
+
+    def attempts(seconds: int) -> Iterator[bool]:
+        nonlocal now
+        for _ in range(4 * seconds):
+            now += 0.25
+            chosen = compactor.choose(is_idle=True)
+            if chosen is not None:
+                yield compactor.put_in_place(*chosen, compactor.copy(chosen[1]))
+
+    side.filesystem.fail("create", number, times=1 << 30, path_part=".tmp")
+    assert 10 < sum(not is_done for is_done in attempts(3600)) <= most
+    assert side.observer.events["compaction_failed"] <= 70
+    side.filesystem.heal()
+    assert any(attempts(61))
+    assert side.read() == [2, 5, 8, 9, 10, 11]
+
+
+def test_a_file_that_cannot_be_read_keeps_the_others_from_nothing() -> None:
+    side = mostly_dead()
+    compactor = side.jobs.compactor
+    compactor.first_pause_s = 3600.0
+    side.append(12, 20, LARGE)
+    side.ack(8, 14)
+    side.filesystem.fail("pread", path_part="/0.g0.seg")
+    done = []
+    while (chosen := compactor.choose(is_idle=True)) is not None:
+        done.append(compactor.put_in_place(*chosen, compactor.copy(chosen[1])))
+    assert done == [False, True]
 
 
 def test_a_vhost_that_is_deleted_meanwhile_takes_the_plan_along() -> None:

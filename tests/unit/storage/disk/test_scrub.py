@@ -371,6 +371,20 @@ def test_a_pass_takes_the_period_and_the_next_one_begins_after_it() -> None:
         assert 10_000 <= wall.now - began < 10_100
 
 
+def test_a_clock_that_was_years_ahead_puts_no_pass_off() -> None:
+    side = side_with(40, scrub_period_s=10_000.0)
+    wall = Wall()
+    with wall.in_place():
+        run_until(side, wall, lambda: side.jobs.scrub.status.last is not None)
+        wall.ahead_s = -300_000_000.0
+        before = wall.now
+        run_until(side, wall, lambda: side.jobs.scrub.status.is_running)
+        assert wall.now - before < 100
+        run_until(side, wall, lambda: not side.jobs.scrub.status.is_running)
+        run_until(side, wall, lambda: side.jobs.scrub.status.is_running)
+        assert 10_000 <= wall.now - before < 10_200, "and the next one is a period later"
+
+
 def test_never_faster_than_the_limit_and_at_the_limit_when_asked() -> None:
     side = side_with(3000, 1000, scrub_period_s=10.0, scrub_bytes_per_s=50_000)
     wall = Wall()
@@ -434,6 +448,7 @@ class Wall:
 
     def __init__(self) -> None:
         self.began = self.now = 1_700_000_000.0
+        self.ahead_s = 0.0  # the clock that can be set
         self.reads: list[tuple[float, int]] = []
 
     @contextmanager
@@ -441,7 +456,7 @@ class Wall:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
                 "burrowmq.storage.disk.scrub.time",
-                SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now),
+                SimpleNamespace(time=lambda: self.now + self.ahead_s, monotonic=lambda: self.now),
             )
             yield
 

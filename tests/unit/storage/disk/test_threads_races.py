@@ -214,6 +214,92 @@ def test_a_thread_that_comes_upon_something_nobody_thought_of_ends_the_store_and
     assert not closing.is_alive()
 
 
+def test_a_compaction_that_comes_upon_something_nobody_thought_of_is_given_up_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(_: object, __: int) -> bool:
+        raise OverflowError("no such place")
+
+    monkeypatch.setattr("burrowmq.storage.shared.compaction.CompactionPlan._step", broken)
+    node = Node(segment_size_limit=40_000)
+    reasons: list[str] = []
+    is_said = threading.Event()
+
+    def note(_: str, reason: str) -> None:
+        reasons.append(reason)
+        is_said.set()
+
+    node.observer.compaction_failed = note  # type: ignore[method-assign]
+    log = node.queue_with("q", 100, LARGE)
+    log.ack_many([seq for seq in range(100) if seq % 3])
+    node.sync()
+    assert is_said.wait(PATIENCE_S)
+    assert "OverflowError: no such place" in reasons[0]
+    node.engine.close()
+    assert not node.failures
+
+
+def test_a_conversion_that_finds_no_room_is_tried_after_pauses_that_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+
+    class Paused:
+        """A clock that is where the next attempt is due."""
+
+        now = 0.0
+
+        def monotonic(self) -> float:
+            backend = node.engine._backend
+            assert isinstance(backend, ThreadedBackend)
+            if backend._next_conversion > self.now:
+                pauses.append(backend._next_conversion - self.now)
+                self.now = backend._next_conversion
+            return self.now
+
+    node = Node()
+    log = node.queue_with("q", 10)
+    has_room = threading.Event()
+
+    def hook(operation: str, path: str) -> None:
+        if operation == "create" and path.endswith(".idx.tmp") and not has_room.is_set():
+            raise OSError(errno.ENOSPC, "no room", path)
+
+    node.disk.hook = hook
+    monkeypatch.setattr("burrowmq.storage.disk.threads.time", Paused())
+    log.set_version(1)
+    node.sync()
+    deadline = time.monotonic() + PATIENCE_S
+    while len(pauses) < 8 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert [round(one, 1) for one in pauses[:7]] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    has_room.set()
+    while node.engine.stats()["converting_queues"] and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert node.engine.stats()["converted_segments"] == 1
+    node.engine.close()
+
+
+def test_what_is_compacted_at_rest_is_also_where_the_last_commit_leaves_nothing_else_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its acks were written and synced with it: the thread had no idle moment, and waited for the next commit."""
+    node, clock = Node(segment_size_limit=40_000), Clock()
+    log = node.queue_with("q", 100, LARGE)
+    monkeypatch.setattr("burrowmq.storage.disk.threads.time", clock)
+    monkeypatch.setattr("burrowmq.storage.disk.threads._COMPACTION_CHECK_S", 1e9)
+    log.append(100, messages(100, 1, SMALL), None, SMALL)
+    node.sync()  # after which a check is due in 30 years
+    clock.passed = 0.2
+    log.ack_many([seq for seq in range(100) if seq % 3])
+    node.sync()
+    deadline = time.monotonic() + PATIENCE_S
+    while node.engine.stats()["shared_compaction_debt_bytes"] > 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert node.engine.stats()["shared_compaction_debt_bytes"] <= 0
+    node.engine.close()
+
+
 @pytest.mark.parametrize("name", ["copier", "backup"])
 def test_a_thread_that_cannot_be_started_is_no_reason_to_end(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,25 @@ def test_one_that_cannot_be_reserved_again_keeps_publishers_waiting() -> None:
     assert not filesystem.exists(PATH)
     space.look()
     assert told == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("number", "goes_on"), [(errno.EIO, True), (errno.EOPNOTSUPP, True), (errno.EDQUOT, False)]
+)
+def test_publishers_do_not_wait_for_ever_for_one_that_is_refused_though_there_is_room(
+    number: int, goes_on: bool
+) -> None:
+    filesystem, space, told = space_on(None)
+    filesystem.fail("pwrite", number, times=1 << 30, path_part=BALLAST_FILE)
+    space.ran_out("no room")
+    for _ in range(100):
+        space.look()
+    assert told == ([True, False] if goes_on else [True])
+    filesystem.heal()
+    space.ran_out("no room again")
+    space.look()
+    assert told[-2:] == [True, False]
+    assert filesystem.exists(PATH), "the next time there is one again"
 
 
 def test_an_earlier_run_left_it(tmp_path: Path) -> None:

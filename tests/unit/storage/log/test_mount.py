@@ -29,6 +29,19 @@ from tests.support.mounted_log import (
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 
 
+def test_the_log_of_a_store_that_has_begun_it_four_billion_times_goes_on() -> None:
+    filesystem, base = mounted()
+    made(filesystem, f"{QUEUE}/0.qi")
+    filesystem.groups._log.resume((1 << 32) - 3, filesystem.groups._log._counting)
+    for number in range(6):
+        filesystem.groups.begin_generation()
+        made(filesystem, f"{QUEUE}/{number + 1}.qi")
+        filesystem.groups.flush()
+        filesystem, base = mounted(base.process_killed())
+        assert filesystem.listdir(QUEUE) == [f"{one}.qi" for one in range(number + 2)]
+    assert filesystem.groups._log.generation > 1 << 32
+
+
 def test_taking_the_log_away_gives_every_queue_its_files() -> None:
     filesystem, base = mounted()
     for number in range(70):

@@ -64,6 +64,25 @@ def test_a_queue_that_the_disk_refuses_stays_small_until_it_has_twice_as_much(
     assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 1001
 
 
+def test_a_queue_that_the_disk_refused_for_hours_need_not_have_twice_as_much_once_it_does_not() -> (
+    None
+):
+    """It has grown all the time; each write to a small file costs what is in it, and each generation has all of it."""
+    filesystem, base = mounted(options=OPTIONS._replace(total_limit=1 << 20))
+    file = made(filesystem, f"{QUEUE}/0.qi", b"x" * 500)
+    base.fail("mkdir", times=1 << 30, path_part=QUEUE)
+    for at in range(500, 30_000, 500):
+        file.pwrite(b"x" * 500, at)
+        synced(filesystem, file)
+    assert filesystem.groups.small.names() == [QUEUE]
+    base.heal()
+    for _ in range(130):
+        file.pwrite(b"y" * 500, 0)
+        synced(filesystem, file)
+    assert filesystem.groups.small.names() == []
+    assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 30_000
+
+
 @pytest.mark.parametrize("is_removal_refused", [False, True])
 def test_a_queue_that_could_not_move_out_leaves_nothing_to_one_that_is_declared_again(
     is_removal_refused: bool,

@@ -41,6 +41,14 @@ def test_groups_come_back_as_they_were() -> None:
     assert list(records.records_in(found[0].payload, SEED)) == [RECORD]
 
 
+@pytest.mark.parametrize("generation", [1, (1 << 32) - 1, 1 << 32, (1 << 32) + 7, (1 << 55) + 1])
+def test_a_generation_may_have_more_than_32_bits(generation: int) -> None:
+    flags = records.SNAPSHOT | records.SNAPSHOT_END
+    data = bytes(HEADER_SIZE) + records.pack_group(SEED, generation, flags, 1, 0, packed())
+    (found,) = records.groups_in(data, SEED)
+    assert (found.generation, found.flags, found.is_whole) == (generation, flags, True)
+
+
 def test_a_group_of_another_store_is_none() -> None:
     assert not list(records.groups_in(bytes(HEADER_SIZE) + group(1, packed()), SEED + 1))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from array import array
+from types import SimpleNamespace
 
 import pytest
 
@@ -221,6 +223,42 @@ def test_a_failing_copy_is_given_up(operation: str) -> None:
         assert again.step()
         setup.store.put_in_place()
     setup.check()
+
+
+def test_a_victim_that_could_not_be_read_is_tried_again_an_hour_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A disk that refused reads for a moment would keep the space of all that was dead by then until the next start."""
+    setup = Setup(60)
+    setup.drop(in_segment(setup, 0)[2:])
+    plan = setup.plan()
+    setup.filesystem.fail("pread")
+    with pytest.raises(ReadFailed):
+        plan.step()
+    setup.store.abandon_plan()
+    assert setup.store.plan(is_idle=True) is None
+    now = time.monotonic() + 3601
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("burrowmq.storage.shared.segment.time", clock)
+    assert setup.plan().step()
+    assert setup.store.put_in_place() > 0
+    setup.check()
+
+
+def test_what_is_left_of_a_plan_that_was_given_up_is_not_removed_while_the_next_one_is_copied() -> (
+    None
+):
+    setup = Setup(60)
+    setup.drop(in_segment(setup, 0)[2:])
+    setup.plan().step(1)
+    setup.filesystem.fail("unlink")
+    setup.store.abandon_plan()
+    assert setup.store.leftover_count == 1
+    plan = setup.plan()
+    assert plan.step()
+    setup.store.sweep()
+    assert setup.store.put_in_place() > 0
+    assert setup.store.leftover_count == 0
 
 
 def test_a_victim_shorter_than_its_table() -> None:
