@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from operator import add, sub
 from typing import NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 Values = tuple[int, ...]
 C = TypeVar("C", bound=Hashable)
@@ -44,7 +45,8 @@ class Still:
         self._resting: dict[Hashable, int | None] = {}  # with their octets
         self.sums: dict[Hashable, Values] = {}
         """What all connections of a virtual host add to its figures."""
-        self._totals: dict[Hashable, Values] = {}  # with the past, as of the last sample
+        # With the past, as of the last sample; of virtual hosts that are stopped it keeps nothing alive.
+        self._totals: WeakKeyDictionary[Hashable, Values] = WeakKeyDictionary()
 
     def split(
         self, connections: Iterable[C], octets_of: Callable[[C], int | None]
@@ -97,9 +99,8 @@ class Still:
             for gone in self._seen.keys() - connections:
                 freed += self.wake(gone)
                 self._take_off(gone)
-        for kept in (self.sums, self._totals):
-            for gone in kept.keys() - set(vhosts):
-                del kept[gone]
+        for gone in self.sums.keys() - set(vhosts):
+            del self.sums[gone]
         return freed
 
     def total(self, vhost: Hashable, past: Values) -> Values:

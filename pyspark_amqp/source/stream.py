@@ -132,7 +132,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(spool, at.pieces(), options.task.task_bytes, byte_limit)
 
     def commit(self, end: Json) -> None:
-        """Remove the files of batches that Spark will not ask for again, and what is too old: ids, and files in doubt."""
+        """Remove the files of batches that Spark does not ask for again, and what is too old: ids, files in doubt."""
         at, spool = Offset.from_json(end), self._spool()
         retention_s = self._checked().task.dedupe_retention_s
         spool.commit(at.stream, at.seq, keep_ids if retention_s else None, retention_s)
