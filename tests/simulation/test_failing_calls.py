@@ -98,7 +98,7 @@ def test_a_rescue_of_an_idle_moment_is_finished_before_the_next_batch() -> None:
     assert len(world.queues["a"].live()) == 4
 
 
-def test_a_stop_and_a_start_without_room_take_the_ballast() -> None:
+def test_a_stop_without_room_takes_the_ballast_and_a_start_needs_none() -> None:
     options = replace(OPTIONS, ballast_bytes=2000)
     world = World(1, strict=True, options=options)
     session = Session(world, 2)
@@ -117,7 +117,7 @@ def test_a_stop_and_a_start_without_room_take_the_ballast() -> None:
     assert world.filesystem.exists(ballast)
     world.filesystem.free_bytes = 10
     world.crash(is_power=False)
-    assert not world.filesystem.exists(ballast)
+    assert world.filesystem.exists(ballast), "it takes no segment numbers before it appends"
     assert len(world.queues["a"].live()) == 2
 
 
