@@ -293,7 +293,8 @@ class ThreadedBackend:
         now = time.monotonic()
         if is_done:
             self._convert_pause_s = _CONVERT_RETRY_S
-            self._next_conversion = now + _CONVERT_SHARE * (now - began) * (not self._inbox.empty())
+            share = 0.0 if self._inbox.empty() else _CONVERT_SHARE
+            self._next_conversion = now + share * (now - began)
         else:
             self._next_conversion = now + self._convert_pause_s
             self._convert_pause_s = min(2 * self._convert_pause_s, _CONVERT_RETRY_MAX_S)

@@ -59,7 +59,6 @@ GROUP_MAGIC: Final = b"BCLG"
 VERSION: Final = 1
 SNAPSHOT: Final = 1
 SNAPSHOT_END: Final = 2
-_LOW: Final = (1 << 32) - 1
 _HIGH_AT: Final = 8
 _FLAGS: Final = (1 << _HIGH_AT) - 1
 _HEADER: Final = struct.Struct("<4sHH16s36x")
@@ -149,10 +148,9 @@ def pack_group(
     seed: int, generation: int, flags: int, sequence: int, durable: int, payload: bytes
 ) -> bytes:
     """Give a group."""
-    low, high = (
-        generation & _LOW,
-        generation >> 32,
-    )  # where each commit begins one, 32 bits last some weeks
+    high, low = divmod(
+        generation, 1 << 32
+    )  # where each commit begins one, 32 bits last some months
     marks = flags | high << _HIGH_AT
     head = _GROUP.pack(GROUP_MAGIC, len(payload), low, marks, sequence, durable, crc32(payload, 0))
     return b"".join((head, zlib.crc32(head, seed).to_bytes(4, "little"), payload))

@@ -157,10 +157,9 @@ class QueueLog:
     ) -> None:
         """Stage that first_seq..last_seq are gone. With `messages` (theirs, in order) no look-up is needed."""
         epoch = self._collector.collect(Ack(self.queue_id, first_seq, last_seq, messages), 0)
-        acked = self._acked
-        if acked and acked[-1][1:] == (
-            first_seq - 1,
-            epoch,
+        acked, follows = self._acked, (first_seq - 1, epoch)
+        if (
+            acked and acked[-1][1:] == follows
         ):  # else each single one, for as long as the disk is full
             acked[-1] = (acked[-1][0], last_seq, epoch)
         else:

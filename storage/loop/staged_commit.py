@@ -136,7 +136,7 @@ class StagedCommit:
         if self.acked_bytes <= ACKED_BYTES:
             self.commands.append(ack)
             return
-        before = self.commands[-1]
+        before = self.commands[-1] if self.commands else None
         if (
             isinstance(before, Ack)
             and before.messages is None

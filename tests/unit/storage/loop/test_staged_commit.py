@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.storage.loop.staged_commit import Delete, ReadRequest, StagedCommit
+from burrowmq.storage.loop.staged_commit import (
+    ACKED_BYTES,
+    Ack,
+    Delete,
+    ReadRequest,
+    StagedCommit,
+)
 from burrowmq.storage.types import ALL, BackupJob
+from tests.support.stored_message import FakeMessage
 
 
 def test_a_new_one_is_empty_whatever_its_epoch() -> None:
@@ -59,3 +66,13 @@ def test_who_passes_on_to_a_queue_through_others_does_so() -> None:
     commit = StagedCommit(1, passed_on={(a, b), (b, c)}, moves={(d, c)})
     assert commit.passing_on_to({c}) == {a, b}
     assert commit.passing_on_to({a, d}) == set()
+
+
+def test_the_first_ack_of_a_commit_may_be_of_more_than_it_keeps() -> None:
+    """A purge, or one acknowledgement of many large messages, while the commit before is at the disk."""
+    commit = StagedCommit(1)
+    large = [FakeMessage(b"", b"", ACKED_BYTES // 2 + 1)] * 2
+    commit.take_ack(Ack(7, 0, 1, large))
+    commit.take_ack(Ack(7, 2, 3, large))
+    commit.take_ack(Ack(8, 4, 5, large))
+    assert commit.commands == [Ack(7, 0, 3, None), Ack(8, 4, 5, None)]
