@@ -134,6 +134,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         is_checked_each_turn=rng.random() < 0.1,
         logs=log.choice(LOGS),
         alone=random.Random(f"alone {seed}").choice((1, 3, 10)),
+        acked_bytes=random.Random(f"acked {seed}").choice((100, 1000, 8 << 20)),
         is_scaled=random.Random(f"scaled {seed}").random() < 0.5,
         has_os=random.Random(f"os {seed}").random() < OS,
         has_sqlite=random.Random(f"sqlite {seed}").random() < SQLITE,

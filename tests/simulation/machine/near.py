@@ -117,7 +117,7 @@ def _other_ways(plan: Plan, rng: random.Random, _: Sequence[Plan]) -> Plan:
 
 _LIMITS = (
     "embed_below", "segment_size", "entry_count", "journal_entries", "cache_size", "default_version", "default_mode",
-    "index", "reserved_segments", "logs", "alone", "is_scaled",
+    "index", "reserved_segments", "logs", "alone", "acked_bytes", "is_scaled",
 )  # fmt: skip
 _CHANGES = (
     _another_turn,

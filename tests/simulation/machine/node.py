@@ -41,6 +41,7 @@ from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY, rea
 from burrowmq.storage.disk.refusals import Refusals
 from burrowmq.storage.log import commit_log, mount, own_files, small_queues, syncs
 from burrowmq.storage.log import files as log_files
+from burrowmq.storage.loop import staged_commit
 from burrowmq.storage.queue import table
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.machine.branches import Branches
@@ -102,6 +103,7 @@ class Limits:
     is_scaled: bool = False  # `SCALED`
     has_os: bool = False  # the store's file system is the real one, whose calls are the disk's
     alone: int = commit_pacing.ALONE  # commits of one publisher before the loop writes them itself
+    acked_bytes: int = staged_commit.ACKED_BYTES  # acked messages that a commit which waits keeps
     has_sqlite: bool = False  # the definitions are SQLite's own files, else those of its twin
 
 
@@ -243,7 +245,11 @@ class Machine:
         """The store's and the broker's modules see the machine's threads and clock, and its small limits."""
         original, reserved, margin = node_options.store, terms._RESERVED, context.SEGMENT_MARGIN
         new_identity, alone = terms._new_identity, commit_pacing.ALONE
-        usual = [(module, name, getattr(module, name)) for module, name, _ in SCALED]
+        small_ones = (
+            (staged_commit, "ACKED_BYTES", self.limits.acked_bytes),
+            *(SCALED if self.limits.is_scaled else ()),
+        )
+        usual = [(module, name, getattr(module, name)) for module, name, _ in small_ones]
 
         def small(
             config: StoreConfig, open_files: int, *, has_ballast: bool = True
@@ -263,7 +269,7 @@ class Machine:
         terms._new_identity = lambda: self.starts.to_bytes(16, "big")
         terms._RESERVED = self.limits.reserved_segments
         context.SEGMENT_MARGIN = self.limits.reserved_segments // 2
-        for module, name, value in SCALED if self.limits.is_scaled else ():
+        for module, name, value in small_ones:
             setattr(module, name, value)
         try:
             with ExitStack() as stack:
