@@ -2,8 +2,9 @@
 
 Exit status 0 after a clean stop (SIGTERM, SIGINT, `burrowctl shutdown`), 78 for a bad configuration, 1 when the node
 cannot start, or its store cannot be closed cleanly, 74 when the store fails while the node runs: within two seconds,
-even if the disk does not answer; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
-when an invariant does not hold (`broker.node.self_check`).
+even if the disk does not answer; the reason is on standard error. 71 at once when no memory is left
+(`broker.machine.out_of_memory`). With BURROWMQ_VERIFY=1, 70 at once when an invariant does not hold
+(`broker.node.self_check`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import uvloop
 
+from burrowmq.broker.machine.out_of_memory import OutOfMemory
 from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
@@ -46,6 +48,10 @@ IGNORED = (signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2)
 clients without heartbeats. Both as in RabbitMQ. The last two are other daemons' signals for their logs or settings."""
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 STDERR = 2
+NO_THREAD = "can't start new thread"
+MORE_THREADS = (
+    "it needs five: raise the limit of processes (ulimit -u, TasksMax=, pids.max) or of memory"
+)
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -105,6 +111,18 @@ class PidFile:
                 os.unlink(self._path)
 
 
+class _Observer(LogObserver):
+    """A server's: it ends where what looks like a bug is that no memory is left."""
+
+    def __init__(self, sinks: Sinks, memory: OutOfMemory) -> None:
+        super().__init__(sinks)
+        self._memory = memory
+
+    def bug_found(self, connection: str, error: BaseException) -> None:
+        self._memory.found(error)
+        super().bug_found(connection, error)
+
+
 def _say_start(observer: LogObserver, node: Node) -> None:
     process = node.process
     where = os.path.abspath(process.config.data_dir)
@@ -119,11 +137,17 @@ async def run(loaded: Loaded, pid: PidFile) -> int:
     except CannotLog as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
+    loop = asyncio.get_running_loop()
+    memory = OutOfMemory(LogObserver(sinks.files()).memory_exhausted)
+    memory.watch(loop)
     try:
-        return await _serve(loaded, sinks, tail, pid)
+        return await _serve(loaded, sinks, tail, memory, pid)
+    except MemoryError as error:
+        memory.found(error)
+        raise
     finally:
         sinks.close()
-        _deafen(asyncio.get_running_loop())
+        _deafen(loop)
 
 
 def _deafen(loop: asyncio.AbstractEventLoop) -> None:
@@ -140,8 +164,10 @@ def _cannot_start(sinks: Sinks, reason: str) -> int:
     return 1
 
 
-async def _serve(loaded: Loaded, sinks: Sinks, tail: LogTail, pid: PidFile) -> int:
-    config, observer = loaded.config, LogObserver(sinks)
+async def _serve(
+    loaded: Loaded, sinks: Sinks, tail: LogTail, memory: OutOfMemory, pid: PidFile
+) -> int:
+    config, observer = loaded.config, _Observer(sinks, memory)
     node = Node(config, observer, loaded.files, effective=loaded.effective, log_tail=tail)
     node.on_locked = pid.write
     _say_start(observer, node)
@@ -184,7 +210,10 @@ def _limit() -> threading.Timer:
     """From now on the process has so long to end."""
     last = threading.Timer(FAILED_LIMIT_S, os._exit, (EX_IOERR,))
     last.daemon = True
-    last.start()
+    try:
+        last.start()
+    except RuntimeError:  # nobody would see to it
+        os._exit(EX_IOERR)
     return last
 
 
@@ -246,6 +275,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(run(loaded, pid))
+    except RuntimeError as error:
+        if str(error) != NO_THREAD:
+            raise
+        sys.stderr.write(f"burrowmq-server: cannot start: {error}: {MORE_THREADS}\n")
+        return 1
     finally:
         pid.remove()
 

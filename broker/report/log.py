@@ -311,6 +311,11 @@ class LogObserver:
         """Stopped cleanly."""
         self._log.info("node_stopped", node=name)
 
+    def memory_exhausted(self) -> None:
+        """The process is about to end."""
+        effect = "the process ends at once, and its next start finds what was confirmed"
+        self._log.critical("memory_exhausted", effect=effect)
+
     def store_failed(self, reason: str) -> None:
         """The store gave up."""
         effect = "the node ends, and its next start finds what was confirmed"

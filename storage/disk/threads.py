@@ -38,6 +38,10 @@ from burrowmq.storage.shared.compaction import CompactionPlan
 from burrowmq.storage.shared.store import MessageStore
 from burrowmq.storage.types import BackupJob, LoadedMessage, Post, ScrubStatus
 
+_NO_MEMORY = (
+    "there is no memory to read its next messages into; raise the process's limit or free some:"
+    " it is tried again by itself until it works"
+)
 _SPACE_RETRY_S = 0.1
 _SPACE_RETRY_MAX_S = 2.0
 _COMPACTION_CHECK_S = 0.25
@@ -451,13 +455,19 @@ class ThreadedBackend:
             except DiskFull:  # no descriptor is left to open a file: the messages in it are not lost, so try again
                 refused.add(read, time.monotonic())
             except ReadFailed as error:
-                if not read.is_told:
-                    read.is_told = True
-                    self._post(self._not_reading)
-                    self._tell_fault(read.request.queue_id, "reading", refused_for_now(error))
+                self._tell_refused(read, refused_for_now(error))
+                refused.add(read, time.monotonic())
+            except MemoryError:  # others may be smaller
+                self._tell_refused(read, _NO_MEMORY)
                 refused.add(read, time.monotonic())
             except Exception as error:  # noqa: BLE001 - as in the disk thread
                 self._fail(error)
+
+    def _tell_refused(self, read: RefusedRead, reason: str) -> None:
+        if not read.is_told:
+            read.is_told = True
+            self._post(self._not_reading)
+            self._tell_fault(read.request.queue_id, "reading", reason)
 
     def _reader_patience_s(self, refused: Retries) -> float | None:
         """How long to wait for a read: until a refused one is due, or the scrubber's next slice."""

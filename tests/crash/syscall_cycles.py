@@ -114,6 +114,25 @@ def without_way_out(log: str) -> list[str]:
     ]
 
 
+def serves(port: int, queue: str) -> bool:
+    """Say whether messages to a queue are confirmed, now that nothing fails any more."""
+    try:
+        with WireClient("127.0.0.1", port) as client:
+            client.open().channel(1)
+            client.declare(1, queue, durable=True, arguments={"x-queue-mode": "lazy"})
+            client.send_method(1, spec.Confirm.Select())
+            client.expect(spec.Confirm.SelectOk)
+            bodies = [make_body(3, number, 100) for number in range(AFTER)]
+            client.send(*(persistent_publish("", queue, body) for body in bodies))
+            confirmed = 0
+            while confirmed < AFTER:
+                method = client.expect(spec.Basic.Ack, GOES_ON_WITHIN_S)
+                confirmed = method.delivery_tag if method.multiple else confirmed + 1
+    except (AssertionError, Closed, OSError):
+        return False
+    return True
+
+
 class Churn(Client):
     """Declares a queue, fills it, and deletes it with what it has; over and over."""
 
@@ -203,9 +222,10 @@ class FaultyCycle(Cycle):
             status = self.node.running().wait(GOES_ON_WITHIN_S if self._is_ending() else 0.5)
         except subprocess.TimeoutExpired:
             cell.outcome = "goes on"
-            if not self._serves(self.queues[0]) or not self._serves(self.queues[1]):
+            port = self.node.amqp_port
+            if not serves(port, self.queues[0]) or not serves(port, self.queues[1]):
                 cell.outcome = "blocks a queue"
-            if self._serves("late"):
+            if serves(port, "late"):
                 return
             try:
                 status = self.node.running().wait(GOES_ON_WITHIN_S if self._is_ending() else 0.5)
@@ -234,24 +254,6 @@ class FaultyCycle(Cycle):
 
     def _is_ending(self) -> bool:
         return "store_failed" in self.node.log_of_this_start()
-
-    def _serves(self, queue: str) -> bool:
-        """Say whether messages to a queue are confirmed, now that nothing fails any more."""
-        try:
-            with WireClient("127.0.0.1", self.node.amqp_port) as client:
-                client.open().channel(1)
-                client.declare(1, queue, durable=True, arguments={"x-queue-mode": "lazy"})
-                client.send_method(1, spec.Confirm.Select())
-                client.expect(spec.Confirm.SelectOk)
-                bodies = [make_body(3, number, 100) for number in range(AFTER)]
-                client.send(*(persistent_publish("", queue, body) for body in bodies))
-                confirmed = 0
-                while confirmed < AFTER:
-                    method = client.expect(spec.Basic.Ack, GOES_ON_WITHIN_S)
-                    confirmed = method.delivery_tag if method.multiple else confirmed + 1
-        except (AssertionError, Closed, OSError):
-            return False
-        return True
 
 
 class FaultyStart(FaultyCycle):

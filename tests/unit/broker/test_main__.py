@@ -91,9 +91,13 @@ class Program:
         with contextlib.redirect_stderr(cast("Any", self.log)):
             return main(words)
 
+    def words(self, **settings: str) -> list[str]:
+        """Its command line."""
+        words = [f"--set={key}={value}" for key, value in {**self.settings, **settings}.items()]
+        return ["--data-dir", str(self.data_dir), *words]
+
     def call(self, step: Callable[[], object] | None = None, **settings: str) -> int:
         """Run until it ends, taking a step in another thread when it is ready; the exit status."""
-        words = [f"--set={key}={value}" for key, value in {**self.settings, **settings}.items()]
         failures: list[BaseException] = []
         self.log.ended.clear()
         self.log.is_ready = False
@@ -111,7 +115,7 @@ class Program:
         thread = threading.Thread(target=take)
         thread.start()
         try:
-            return self.main("--data-dir", str(self.data_dir), *words)
+            return self.main(*self.words(**settings))
         finally:
             self.log.ended.set()
             thread.join()
@@ -124,7 +128,9 @@ def program(tmp_path: Path) -> Iterator[Program]:
     interval = sys.getswitchinterval()
     numbers = (*program_module.IGNORED, *program_module.STOPPING)
     handlers = {number: signal.getsignal(number) for number in numbers}
+    hooks = threading.excepthook, sys.unraisablehook
     yield Program(tmp_path / "data")
+    threading.excepthook, sys.unraisablehook = hooks
     sys.setswitchinterval(interval)
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -234,6 +240,64 @@ def test_a_disk_that_does_not_answer_keeps_no_failed_node(monkeypatch: pytest.Mo
 
     asyncio.run(end())
     assert statuses == [74]
+
+
+def test_a_failed_node_that_gets_no_thread_to_watch_its_end_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statuses: list[int] = []
+    monkeypatch.setattr(threading.Thread, "start", _refused)
+    monkeypatch.setattr(os, "_exit", statuses.append)
+    program_module._limit()
+    assert statuses == [74]
+
+
+def test_a_start_that_gets_no_thread_says_what_to_do(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading.Thread, "start", _refused)
+    assert program.main(*program.words()) == 1
+    assert "can't start new thread: it needs five: raise the limit" in program.log.text
+    assert "Traceback" not in program.log.text
+
+
+def _refused(_: threading.Thread) -> None:
+    raise RuntimeError(program_module.NO_THREAD)
+
+
+@pytest.mark.parametrize("where", ["a start", "what a client asked for", "a callback"])
+def test_a_node_without_memory_ends_at_once(program: Program, tmp_path: Path, where: str) -> None:
+    """In a process of its own, which it ends."""
+    log = tmp_path / "it.log"
+    words = [sys.executable, "-c", ENDS_WITHOUT_MEMORY, where]
+    words += program.words(**{"log.file": str(log)})
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 71
+    assert "no memory is left" in done.stderr
+    assert "[critical] memory_exhausted" in log.read_text()
+
+
+ENDS_WITHOUT_MEMORY = """
+import asyncio, sys
+from burrowmq.broker import __main__ as program
+from burrowmq.broker.node.node import Node
+
+def no_memory(*_):
+    raise MemoryError
+
+def started(self):
+    match sys.argv[1]:
+        case "a start": no_memory()
+        case "a callback": asyncio.get_running_loop().call_soon(no_memory)
+        case _: self.process.observer.bug_found("a connection", MemoryError())
+
+async def start(node, usual=Node.start):
+    await usual(node)
+    started(node)
+
+Node.start = start
+sys.exit(program.main(sys.argv[2:]))
+"""
 
 
 # -- the log ----------------------------------------------------------------------------------------------------------

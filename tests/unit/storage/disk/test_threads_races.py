@@ -214,6 +214,34 @@ def test_a_thread_that_comes_upon_something_nobody_thought_of_ends_the_store_and
     assert not closing.is_alive()
 
 
+def test_messages_that_there_is_no_memory_for_wait_for_it_and_others_are_read() -> None:
+    """One of 128 MB may find none where others do: the queue says so, and nothing else ends."""
+    node = Node()
+    logs = [node.queue_with(f"q{at}") for at in range(2)]
+    large = writer_of(node.engine).queues()[logs[0].queue_id].directory
+    has_memory = threading.Event()
+
+    def hook(operation: str, path: str) -> None:
+        if operation == "pread" and path.startswith(large) and not has_memory.is_set():
+            raise MemoryError
+
+    node.disk.hook = hook
+    answers: list[int] = []
+    faults: list[tuple[str, str, str]] = []
+    node.engine.on_queue_fault = lambda names, kind, why: faults.append((names.name, kind, why))
+    for at, log in enumerate(logs):
+        log.read(0, 40, 1 << 20, lambda *_, at=at: answers.append(at))
+    node.loop.run_until(lambda: answers == [1] and bool(faults))
+    name, kind, reason = faults[0]
+    assert (name, kind) == ("q0", "reading")
+    assert "there is no memory" in reason
+    has_memory.set()
+    node.loop.run_until(lambda: answers == [1, 0])
+    assert faults[1:] == [("q0", "reading", "")]
+    node.engine.close()
+    assert not node.failures
+
+
 def test_a_compaction_that_comes_upon_something_nobody_thought_of_is_given_up_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
