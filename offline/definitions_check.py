@@ -8,6 +8,7 @@ copy, while it is read.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -68,12 +69,12 @@ def _readable(directory: StoreDirectory, path: str) -> Iterator[str]:
     """Give an address under which SQLite reads the database without writing beside it."""
     log = f"{path}-wal"
     if not directory.filesystem.exists(log) or not directory.filesystem.file_size(log):
-        yield f"file:{quote(path)}?mode=ro&immutable=1"
+        yield f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
         return
     with TemporaryDirectory(prefix="burrowmq-store-") as folder:
         for each in (path, log):
             shutil.copyfile(each, f"{folder}/{each.rpartition('/')[2]}")
-        yield f"file:{quote(folder)}/{DEFINITIONS_FILE}"
+        yield f"file:{quote(os.fsencode(folder))}/{DEFINITIONS_FILE}"
 
 
 def _connected(place: str) -> sqlite3.Connection:

@@ -37,7 +37,7 @@ def backup(invocation: Invocation) -> int:
         raise
     if "no-wait" in invocation.flags:
         return OK
-    job = _wait(invocation, directory, job)
+    job = _wait(invocation, job)
     if job["state"] == "failed":
         text = f"the backup failed: {job['reason']}\n{directory} is marked as INCOMPLETE; run the command again"
         raise failure(text, SOFTWARE)
@@ -48,8 +48,9 @@ def backup(invocation: Invocation) -> int:
     return OK
 
 
-def _wait(invocation: Invocation, directory: str, job: dict[str, Any]) -> dict[str, Any]:
+def _wait(invocation: Invocation, job: dict[str, Any]) -> dict[str, Any]:
     """Ask until the backup is over; return the last answer."""
+    directory = job["directory"]  # as the node spells it: JSON has no octets that are no text
     is_quiet = invocation.is_machine_readable or bool(invocation.flags & {"quiet", "silent"})
     is_terminal = sys.stderr.isatty()
     next_line = time.monotonic() + (0.0 if is_terminal else LINE_EVERY_S)

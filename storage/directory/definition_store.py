@@ -24,6 +24,7 @@ not come back with one.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -334,7 +335,8 @@ class SqliteDefinitionStore:
     def copy_to(self, path: str) -> None:
         """Write a compact copy of what is committed: one file, no journal beside it."""
         try:
-            self._readable().execute("VACUUM INTO ?", (path,))
+            # As octets: a name that is no UTF-8 cannot be handed over as text, and as text alone it is taken.
+            self._readable().execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(path),))
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
                 raise DiskFull(f"definitions: {error}") from error
