@@ -26,6 +26,7 @@ from burrowmq.broker.machine.out_of_memory import OutOfMemory
 from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
+from burrowmq.broker.report.console import Consoles
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
 from burrowmq.broker.report.log_tail import LogTail
@@ -48,6 +49,7 @@ IGNORED = (signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2)
 clients without heartbeats. Both as in RabbitMQ. The last two are other daemons' signals for their logs or settings."""
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 STDERR = 2
+GIVEN_EVERY_S = 1.0
 NO_THREAD = "can't start new thread"
 MORE_THREADS = (
     "it needs five: raise the limit of processes (ulimit -u, TasksMax=, pids.max) or of memory"
@@ -129,8 +131,9 @@ def _say_start(observer: LogObserver, node: Node) -> None:
     observer.node_starting(VERSION, process.name, where, " ".join(process.config_files))
 
 
-async def run(loaded: Loaded, pid: PidFile) -> int:
+async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
     """Start the node, serve until asked to stop, stop it."""
+    _keep_giving(asyncio.get_running_loop(), consoles)
     config, tail = loaded.config, LogTail()
     try:
         sinks = Sinks([*_sinks(config.log), Sink(stream=tail, level=config.log.level)])
@@ -148,6 +151,12 @@ async def run(loaded: Loaded, pid: PidFile) -> int:
     finally:
         sinks.close()
         _deafen(loop)
+
+
+def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles) -> None:
+    """Lines that a slow reader left lying are not to wait for the next one."""
+    loop.call_later(GIVEN_EVERY_S, _keep_giving, loop, consoles)
+    consoles.give()
 
 
 def _deafen(loop: asyncio.AbstractEventLoop) -> None:
@@ -273,8 +282,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signum, signal.SIG_IGN)
     pid = PidFile(loaded.pid_file)
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(run(loaded, pid))
+        with Consoles() as consoles, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(run(loaded, pid, consoles))
     except RuntimeError as error:
         if str(error) != NO_THREAD:
             raise

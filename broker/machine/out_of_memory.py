@@ -14,6 +14,7 @@ State owned: some MB of address space, never touched, that are given up so that 
 from __future__ import annotations
 
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable
@@ -29,6 +30,7 @@ LAST_WORDS: Final = (
 )
 RESERVE_BYTES: Final = 4 << 20
 """Enough for an arena of the interpreter's and a traceback."""
+_STDERR: Final = 2
 SMALL_BYTES: Final = 1 << 20
 """Who finds as much is not out of memory: an arena of the interpreter's, a few turns of the loop."""
 
@@ -40,6 +42,14 @@ def has_some() -> bool:
     except MemoryError:
         return False
     return True
+
+
+def _write(octets: bytes) -> None:
+    """To standard error, if that takes it at once: nothing is to keep the process."""
+    poll = select.poll()
+    poll.register(_STDERR, select.POLLOUT)
+    if poll.poll(0):
+        os.write(_STDERR, octets)
 
 
 class OutOfMemory:
@@ -62,7 +72,7 @@ class OutOfMemory:
             return
         self._reserve = bytearray()
         try:
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, LAST_WORDS)
+            _write(LAST_WORDS)
             self._say()
         finally:
             self._end(EX_OSERR)

@@ -13,8 +13,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TextIO
 
+from burrowmq.broker.report.console import Console
 from burrowmq.broker.report.log import make_logger
 from burrowmq.records import dataclass
 
@@ -37,6 +39,9 @@ class Sinks:
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = tuple(sinks)
+        for at, each in enumerate(self._sinks):
+            if isinstance(each.stream, Console):
+                each.stream.on_resumed = partial(self._say_dropped, at)
         self._loggers = [make_logger(each.level, each.form, each.stream) for each in self._sinks]
 
     def files(self) -> Sinks:
@@ -52,6 +57,9 @@ class Sinks:
     def set_level(self, level: str) -> None:
         """The least severe level that every sink takes from now on."""
         self._loggers = [make_logger(level, each.form, each.stream) for each in self._sinks]
+
+    def _say_dropped(self, at: int, count: int) -> None:
+        self._loggers[at].warning("lines_dropped", count=count, reason="nobody read them")
 
     def debug(self, event: str, **fields: Any) -> None:
         """A line for somebody who looks for a fault."""
@@ -165,33 +173,7 @@ class LogFile:
         self._replace()
 
 
-class Lossy:
-    """A stream that drops what it cannot write, a full disk behind a redirection for one: the broker goes on without.
-
-    Whoever logs may be in the middle of a commit, and must not fail for a line.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write, or drop."""
-        try:
-            return self._stream.write(text)
-        except OSError:
-            return 0
-
-    def flush(self) -> None:
-        """Hand what was written to the operating system, if it takes it."""
-        try:
-            self._stream.flush()
-        except OSError:
-            return
-
-
 def console(level: str, form: str, stream: str = "stderr") -> Sink:
     """The sink that writes to standard error, or to standard output; characters that it does not know, by number."""
-    text = sys.stdout if stream == "stdout" else sys.stderr
-    if hasattr(text, "reconfigure"):
-        text.reconfigure(errors="backslashreplace")
-    return Sink(stream=Lossy(text), level=level, form=form)
+    text: Any = sys.stdout if stream == "stdout" else sys.stderr
+    return Sink(stream=text if isinstance(text, Console) else Console(text), level=level, form=form)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import gc
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -275,6 +278,27 @@ def test_a_node_without_memory_ends_at_once(program: Program, tmp_path: Path, wh
     assert done.returncode == 71
     assert "no memory is left" in done.stderr
     assert "[critical] memory_exhausted" in log.read_text()
+
+
+def test_a_log_that_nobody_reads_holds_nobody_up(program: Program) -> None:
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, select.PIPE_BUF)
+    os.write(writing, b"x" * select.PIPE_BUF)  # what was written before, and nobody has read
+    words = [sys.executable, "-m", "burrowmq.broker", *program.words()]
+    process = subprocess.Popen(words, stderr=writing)
+    os.close(writing)
+    try:
+        until = time.monotonic() + START_TIMEOUT_S
+        while not (program.data_dir / "control.sock").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        with client(program.config) as channel:
+            channel.queue_declare("q")
+        program.stop()
+        assert process.wait(START_TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)
 
 
 ENDS_WITHOUT_MEMORY = """
