@@ -21,7 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TextIO
+from typing import Any, Final, Self, TextIO
 
 KEPT_BYTES: Final = 1 << 20
 """Some five thousand lines."""
@@ -157,7 +157,7 @@ class Consoles:
         self._usual = sys.stdout, sys.stderr
         self._consoles = Console(sys.stdout), Console(sys.stderr)
 
-    def __enter__(self) -> Consoles:
+    def __enter__(self) -> Self:
         for stream in self._usual:
             stream.flush()
         sys.stdout, sys.stderr = self._consoles  # type: ignore[assignment] - as much of one as is asked for
