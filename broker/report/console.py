@@ -6,7 +6,7 @@ up to KEPT_BYTES; lines beyond that are dropped, and once all that was kept is t
 What cannot be written at all, a full disk behind a redirection for one, is dropped: nobody may fail for a line.
 
 State owned: what is kept. Written on the loop and by threads, whole lines at a time. A pipe, a socket or a file takes
-PIPE_BUF octets wherever it says that it takes any; a terminal that is stopped in the middle of a line has it waited for.
+PIPE_BUF octets wherever it says that it takes any; a terminal that is stopped in the middle of a line is waited for.
 
 Source: pipe(7), poll(2).
 """
@@ -160,7 +160,8 @@ class Consoles:
     def __enter__(self) -> Self:
         for stream in self._usual:
             stream.flush()
-        sys.stdout, sys.stderr = self._consoles  # type: ignore[assignment] - as much of one as is asked for
+        consoles: Any = self._consoles  # as much of a text stream as is asked for
+        sys.stdout, sys.stderr = consoles
         return self
 
     def __exit__(self, *_: object) -> None:
