@@ -6,11 +6,11 @@ control socket may name one. The request is answered when the backup is under wa
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from burrowmq.management import commands
 from burrowmq.management.aio import web
+from burrowmq.management.answers.disk_threads import ask_disk
 from burrowmq.management.answers.reply import Call, Route, bad_request, not_found, reply
 from burrowmq.storage.types import BackupJob
 
@@ -37,7 +37,7 @@ async def start(call: Call) -> web.Response:
     if not isinstance(directory, str) or "\0" in directory:
         raise bad_request("directory is missing")
     # The directory may be on a file system that does not answer: look in a thread, not on the loop.
-    refusal = await asyncio.to_thread(commands.node.backup_refusal, call.node, directory)
+    refusal = await ask_disk(commands.node.backup_refusal, call.node, directory)
     if refusal:
         raise bad_request(refusal)
     return reply(_document(commands.node.start_backup(call.node, directory)), 202)

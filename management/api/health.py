@@ -6,7 +6,6 @@ rabbit_mgmt_wm_health_check_* (3.13).
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from burrowmq.broker import inspect
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers import quorum, status
+from burrowmq.management.answers.disk_threads import ask_disk
 from burrowmq.management.answers.reply import (
     Call,
     Route,
@@ -117,7 +117,7 @@ async def certificates(call: Call) -> web.Response:
     if not is_number(within.removeprefix("-")) or abs(int(within)) * UNITS[unit] > DAYS_MAX:
         raise bad_request("Invalid expiration period.")
     limit = datetime.now(UTC) + timedelta(days=int(within) * UNITS[unit])
-    found = await asyncio.to_thread(status.expiring, call.node, limit)
+    found = await ask_disk(status.expiring, call.node, limit)
     if found:
         rows = [{key: row[key] for key in row if key != "purpose"} for row in found]
         return _failed(reason="Certificates expiring", expired=rows)

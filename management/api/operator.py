@@ -6,7 +6,6 @@ as in RabbitMQ: a lasting setting belongs into the configuration file.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Any
 
@@ -15,6 +14,7 @@ from burrowmq.broker.peer import pem
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
+from burrowmq.management.answers.disk_threads import ask_disk
 from burrowmq.management.answers.reply import Call, Route, bad_request, is_number, no_content, reply
 
 PREFIXES = ("RABBITMQ_", "BURROWMQ_")
@@ -111,7 +111,7 @@ def _is_secret(name: str) -> bool:
 
 async def certificates(call: Call) -> web.Response:
     """The listeners with TLS, the names of their files replaced by the certificates in them; never a key."""
-    return reply(await asyncio.to_thread(_certificates, call.node))
+    return reply(await ask_disk(_certificates, call.node))
 
 
 def _certificates(node: RunningNode) -> list[dict[str, Any]]:
@@ -132,7 +132,7 @@ async def log(call: Call) -> web.Response:
     path = call.host.process.config.log.file_path
     if path is None:
         raise bad_request("the log goes to standard error, where this node cannot read it again")
-    lines = await asyncio.to_thread(_log_tail, path, min(int(text), LOG_TAIL_LINES))
+    lines = await ask_disk(_log_tail, path, min(int(text), LOG_TAIL_LINES))
     return reply({"lines": lines})
 
 

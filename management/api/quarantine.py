@@ -5,11 +5,11 @@ Owns no state: the files in the data directory are the truth, and are read in a 
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 
 from burrowmq.management import commands
 from burrowmq.management.aio import web
+from burrowmq.management.answers.disk_threads import ask_disk
 from burrowmq.management.answers.reply import Call, Route, bad_request, no_content, reply
 from burrowmq.storage.errors import StorageError
 
@@ -17,7 +17,7 @@ from burrowmq.storage.errors import StorageError
 async def listing(call: Call) -> web.Response:
     """Every message in quarantine: its name there, where it was, what is wrong with it."""
     try:
-        found = await asyncio.to_thread(call.node.engine.quarantine.listing)
+        found = await ask_disk(call.node.engine.quarantine.listing)
     except (StorageError, OSError) as error:
         raise bad_request(str(error)) from error
     return reply([{"name": name, **asdict(about)} for name, about in found])

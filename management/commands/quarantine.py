@@ -13,6 +13,7 @@ from functools import partial
 
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.outcome import Outcome, Rejected, Ticket
+from burrowmq.management.answers.disk_threads import ask_disk
 from burrowmq.management.answers.reply import NOT_RUNNING, ApiError, bad_request, not_found
 from burrowmq.management.commands.commit import COMMIT_TIMEOUT_S, refused_later, staged
 from burrowmq.protocol.codec import header_flags, join_address, load_message, split_address
@@ -72,7 +73,7 @@ async def restore(node: RunningNode, name: str) -> None:
 
 async def _given_back(node: RunningNode, name: str) -> tuple[SetAside, Outcome]:
     """Give a message to its queue. Raises ApiError."""
-    about, parts = await asyncio.to_thread(_load, node, name)
+    about, parts = await ask_disk(_load, node, name)
     if node.scheduler.is_stopped:
         raise ApiError(503, NOT_RUNNING, "the application is being stopped")
     vhost = node.vhosts.get(about.vhost)
@@ -132,9 +133,9 @@ def _ending(
 
 async def remove(node: RunningNode, name: str) -> None:
     """Remove a message from quarantine for good. Raises ApiError."""
-    await asyncio.to_thread(_load, node, name)
+    await ask_disk(_load, node, name)
     try:
-        await asyncio.to_thread(node.engine.quarantine.remove, name)
+        await ask_disk(node.engine.quarantine.remove, name)
     except (OSError, StorageError) as error:
         raise bad_request(_why_not_gone(error)) from error
 
