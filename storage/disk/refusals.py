@@ -99,6 +99,12 @@ class Refusals:
         """Give all of these."""
         return set(self._withheld)
 
+    def kept_as_they_are(self) -> dict[int, str]:
+        """Give the queues whose files are not to be written anew now, and why."""
+        withheld = dict.fromkeys(self._withheld, "copies of its dead letters are owed")
+        stuck = (queue_id for queue_id, one in self._found.items() if one.is_stuck)
+        return withheld | dict.fromkeys(stuck, "nobody knows which files it has")
+
     def is_held(self, queue_id: int) -> bool:
         """Whether nothing of a queue's acks may be written: it is refused, or withheld."""
         return queue_id in self._found or queue_id in self._withheld

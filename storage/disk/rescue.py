@@ -103,6 +103,7 @@ def in_memory_of(runs: Iterable[Run], segment: Segment) -> InMemory:
 
 
 NOTHING_OWED: Mapping[int, Sequence[Run]] = MappingProxyType({})
+NOTHING_KEPT: Mapping[int, str] = MappingProxyType({})
 
 Rename: TypeAlias = Callable[[str, Mapping[int, int]], None]
 """Told which handles of a vhost's messages were given up, and what they have in their place."""
@@ -222,14 +223,14 @@ class Rescue:
         refuse: Callable[[int, StorageError, AbstractSet[str], Sequence[Run]], None],
         rename: Rename,
         owed: Mapping[int, Sequence[Run]] = NOTHING_OWED,
-        withheld: AbstractSet[int] = frozenset(),
+        kept: Mapping[int, str] = NOTHING_KEPT,
     ) -> None:
         """Give up the shared stores' files that hold un-synced messages, and the queues' own files in `failed`.
 
         `refuse` (queue id, error, its failed files, its messages in memory) is told which queue cannot be rescued,
         `rename` which handles others have that keep some to drop them later; `owed` are runs of refused queues that are
-        in memory, too. What is written anew has no acks left out, so that the queues in `withheld` cannot be rescued
-        either.
+        in memory, too. What is written anew has no acks left out, and is put together from what the files say: the
+        queues in `kept` cannot be rescued either, and why.
         """
         self._failed = set(failed)
         self._observer = context.observer
@@ -251,9 +252,9 @@ class Rescue:
                 self._steps.append(moves.run)
         for queue_id, paths in paths_by_queue(queues, failed).items():
             its_runs = runs.get(queue_id, [])
-            if queue_id in withheld:
-                why = ", ".join(sorted(paths))
-                error = SyncFailed(f"{why}: a sync failed, and copies of its dead letters are owed")
+            if queue_id in kept:
+                which = ", ".join(sorted(paths))
+                error = SyncFailed(f"{which}: a sync failed, and {kept[queue_id]}")
                 self._steps.append(partial(refuse, queue_id, error, paths, its_runs))
             else:
                 self._plan(queue_id, queues[queue_id], paths, its_runs)

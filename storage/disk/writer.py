@@ -424,7 +424,7 @@ class Writer:
             self.refused.refuse_files,
             self._rename,
             self.refusals.in_memory(),
-            self.refusals.withheld(),
+            self.refusals.kept_as_they_are(),
         )
 
     def _rename(self, vhost: str, renames: Mapping[int, int]) -> None:

@@ -9,7 +9,7 @@ import errno
 
 import pytest
 
-from burrowmq.storage.loop.staged_commit import SetVersion
+from burrowmq.storage.loop.staged_commit import Ack, SetVersion
 from tests.support.disk_side import DiskSide
 from tests.support.sim_filesystem import THROUGH, SimFileSystem
 
@@ -30,6 +30,13 @@ def rest(side: DiskSide) -> None:
         side.jobs.idle()
 
 
+def rename_in_doubt(side: DiskSide) -> None:
+    """Have the segment written anew, and nobody know whether the new files have the old ones' names."""
+    side.filesystem.fail("rename", errno.EIO, keep=THROUGH, path_part="/0.")
+    side.commit(Ack(1, 0, 12, None), sync=False)
+    assert side.writer.refusals.has(1)
+
+
 def found_by_a_start(disk: SimFileSystem, version: int) -> list[int]:
     """What the next start finds."""
     again = DiskSide(disk, **OPTIONS)
@@ -45,6 +52,24 @@ def test_of_a_segment_that_is_written_anew_the_new_files_count(version: int) -> 
     rest(side)
     assert side.filesystem.failed
     assert side.writer.refusals.has(1), "nobody knows which files have the names"
+    assert found_by_a_start(side.filesystem.process_killed(), version) == [13, 14]
+
+
+@pytest.mark.parametrize("failed", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("version", [1, 2])
+def test_nothing_is_made_of_files_that_nobody_knows_when_a_sync_of_the_old_ones_fails(
+    version: int, failed: int
+) -> None:
+    """What is read at the old one's places in the new one would be taken for damaged, and given up."""
+    side = a_queue(version, rewrite_above=300)
+    directory = side.writer.queues()[1].directory
+    side.open(2, "other")
+    rename_in_doubt(side)
+    side.filesystem.fail("fdatasync", failed, path_part=directory)
+    side.append(0, 1, queue_id=2)
+    rest(side)
+    assert side.read(2) == [0]
+    assert not side.observer.events["record_lost"]
     assert found_by_a_start(side.filesystem.process_killed(), version) == [13, 14]
 
 
