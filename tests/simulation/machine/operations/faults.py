@@ -146,7 +146,12 @@ def cramp(run: Run) -> None:
     if not run.plan.has_faults or run.is_faulty or home is None:
         run.do("settle")
         return
-    while len(client.consumers) < 3 and not client.is_busy(CONFIRMING) and rng.random() < 0.8:
+    while (
+        not client.is_lost
+        and len(client.consumers) < 3
+        and not client.is_busy(CONFIRMING)
+        and rng.random() < 0.8
+    ):
         here = [home for home in run.model.current.values() if home.is_at_hand]
         if not here:
             break
