@@ -28,7 +28,7 @@ from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.console import Consoles
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
+from burrowmq.broker.report.log_sinks import CannotLog, Sink, Sinks, console, log_file
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.rules.pattern import compile_pattern
 from burrowmq.config.errors import ConfigError
@@ -75,7 +75,7 @@ def _sinks(log: LogConfig) -> list[Sink]:
         level = log.console_level or log.level
         sinks.append(console(level, log.console_format, log.console_stream))
     if log.file_path is not None:
-        file = LogFile(log.file_path, log.rotation_size_bytes or 0, log.rotation_count)
+        file = log_file(log.file_path, log.rotation_size_bytes or 0, log.rotation_count)
         level = log.file_level or log.level
         sinks.append(Sink(stream=file, level=level, form=log.file_format))
     return sinks
@@ -133,7 +133,6 @@ def _say_start(observer: LogObserver, node: Node) -> None:
 
 async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
     """Start the node, serve until asked to stop, stop it."""
-    _keep_giving(asyncio.get_running_loop(), consoles)
     config, tail = loaded.config, LogTail()
     try:
         sinks = Sinks([*_sinks(config.log), Sink(stream=tail, level=config.log.level)])
@@ -141,6 +140,7 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     loop = asyncio.get_running_loop()
+    _keep_giving(loop, consoles, sinks)
     memory = OutOfMemory(LogObserver(sinks.files()).memory_exhausted)
     memory.watch(loop)
     try:
@@ -153,10 +153,11 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
         _deafen(loop)
 
 
-def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles) -> None:
+def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles, sinks: Sinks) -> None:
     """Lines that a slow reader left lying are not to wait for the next one."""
-    loop.call_later(GIVEN_EVERY_S, _keep_giving, loop, consoles)
+    loop.call_later(GIVEN_EVERY_S, _keep_giving, loop, consoles, sinks)
     consoles.give()
+    sinks.give()
 
 
 def _deafen(loop: asyncio.AbstractEventLoop) -> None:
