@@ -28,7 +28,14 @@ from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.console import Consoles
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, Sink, Sinks, console, log_file
+from burrowmq.broker.report.log_sinks import (
+    CannotLog,
+    Sink,
+    Sinks,
+    console,
+    log_file,
+    without_waiting,
+)
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.rules.pattern import compile_pattern
 from burrowmq.config.errors import ConfigError
@@ -100,10 +107,12 @@ class PidFile:
         if self._path is None or self._is_written:
             return
         try:
-            with open(self._path, "w", encoding="ascii") as file:
+            with open(self._path, "w", encoding="ascii", opener=without_waiting) as file:
                 file.write(f"{os.getpid()}\n")
         except OSError as error:
-            raise CannotWritePid(f"{self._path}: {error.strerror}") from error
+            way = "name another with RABBITMQ_PID_FILE"
+            text = f"cannot write pid file {self._path}: {error.strerror}; {way}"
+            raise CannotWritePid(text) from error
         self._is_written = True
 
     def remove(self) -> None:

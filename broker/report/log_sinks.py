@@ -211,7 +211,7 @@ def _open(path: str) -> TextIO:
         directory = os.path.dirname(path)
         if directory:
             os.makedirs(directory, exist_ok=True)
-        return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=_without_waiting)
+        return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=without_waiting)
     except OSError as error:
         way = "look at that disk, or name another with log.file or log.dir"
         if error.errno == errno.ENXIO:
@@ -221,7 +221,7 @@ def _open(path: str) -> TextIO:
         raise CannotLog(f"cannot open log file {path}: {error.strerror}; {way}") from error
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def without_waiting(path: str, flags: int) -> int:
     """Open it; a pipe without a reader is refused, where it would else be waited for."""
     return os.open(path, flags | os.O_NONBLOCK, 0o666)
 

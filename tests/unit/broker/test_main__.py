@@ -374,7 +374,19 @@ def test_the_service_manager_and_the_file_of_the_process_are_told(
     assert not pid.exists()
     monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "none" / "it.pid"))
     assert program.call() == 1
+    assert "cannot write pid file" in program.log.text
     assert "it.pid: No such file or directory" in program.log.text
+
+
+def test_a_pipe_that_nobody_reads_is_no_file_of_the_process(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "it.pid")
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "it.pid"))
+    assert program.call() == 1
+    assert program.log.text.endswith(
+        "it.pid: No such device or address; name another with RABBITMQ_PID_FILE\n"
+    )
 
 
 def test_an_operator_may_ask_what_runs_and_where_each_value_comes_from(program: Program) -> None:
