@@ -22,6 +22,7 @@ from typing import Any
 
 import uvloop
 
+from burrowmq.broker.machine.executor import PatientExecutor
 from burrowmq.broker.machine.out_of_memory import OutOfMemory
 from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
@@ -150,6 +151,7 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
         return 1
     loop = asyncio.get_running_loop()
     _keep_giving(loop, consoles, sinks)
+    loop.set_default_executor(PatientExecutor(thread_name_prefix="asyncio"))
     memory = OutOfMemory(LogObserver(sinks.files()).memory_exhausted)
     memory.watch(loop)
     try:
