@@ -39,6 +39,7 @@ from burrowmq.broker.report.log_sinks import (
 )
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.rules.pattern import compile_pattern
+from burrowmq.broker.sockets.listener import MORE_FILES
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.given import Loaded
 from burrowmq.config.load import load, parse_argv
@@ -62,6 +63,8 @@ NO_THREAD = "can't start new thread"
 MORE_THREADS = (
     "it needs five: raise the limit of processes (ulimit -u, TasksMax=, pids.max) or of memory"
 )
+LOOP_FILES = 20
+"""What the loop is made of, and what is loaded before the node itself can say how many there are."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -274,6 +277,17 @@ def _fill_standard_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
 
 
+def _try_descriptors() -> None:
+    """Find out whether there are enough for the loop: libuv ends the process for want of some. Raises OSError."""
+    taken: list[int] = []
+    try:
+        while len(taken) < LOOP_FILES:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for number in taken:
+            os.close(number)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
     _fill_standard_streams()
@@ -289,6 +303,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
+    try:
+        _try_descriptors()
+    except OSError as error:
+        sys.stderr.write(f"burrowmq-server: cannot start: {error.strerror}; {MORE_FILES}\n")
+        return 1
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     for signum in IGNORED:
         signal.signal(signum, signal.SIG_IGN)

@@ -18,6 +18,8 @@ from typing import cast
 
 from burrowmq.records import dataclass
 
+MORE_FILES = "raise the limit of open files (ulimit -n, LimitNOFILE=, fs.file-max)"
+
 MakeProtocol = Callable[[asyncio.Transport], asyncio.Protocol]
 
 
@@ -42,7 +44,7 @@ def way_out(cause: BaseException | None, key: str) -> str:
     if number == errno.EAFNOSUPPORT:
         return f"this machine has no IPv6; {another}"
     if number in {errno.EMFILE, errno.ENFILE}:
-        return "raise the limit of open files (ulimit -n, LimitNOFILE=, fs.file-max)"
+        return MORE_FILES
     return f"stop what uses it, or {another}"
 
 

@@ -264,6 +264,28 @@ def test_a_start_that_gets_no_thread_says_what_to_do(
     assert "Traceback" not in program.log.text
 
 
+@pytest.mark.parametrize("files", [10, 16])
+def test_a_start_without_descriptors_is_a_sentence(program: Program, files: int) -> None:
+    """Of whose loop libuv would end the process, or Python tell three tracebacks."""
+    words = [
+        "sh",
+        "-c",
+        f'ulimit -n {files}; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "burrowmq.broker",
+    ]
+    done = subprocess.run(
+        [*words, *program.words()], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "burrowmq-server: cannot start: Too many open files; raise the limit of open files"
+        " (ulimit -n, LimitNOFILE=, fs.file-max)\n",
+    )
+
+
 def _refused(_: threading.Thread) -> None:
     raise RuntimeError(program_module.NO_THREAD)
 
