@@ -22,7 +22,7 @@ from typing import Any
 
 import uvloop
 
-from burrowmq.broker.machine.executor import PatientExecutor
+from burrowmq.broker.machine.executor import NO_THREAD, PatientExecutor
 from burrowmq.broker.machine.out_of_memory import OutOfMemory
 from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
@@ -59,7 +59,6 @@ clients without heartbeats. Both as in RabbitMQ. The last two are other daemons'
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 STDERR = 2
 GIVEN_EVERY_S = 1.0
-NO_THREAD = "can't start new thread"
 MORE_THREADS = (
     "it needs five: raise the limit of processes (ulimit -u, TasksMax=, pids.max) or of memory"
 )

@@ -10,6 +10,10 @@ State owned: Python's. Made by `broker.__main__`, for its loop.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+NO_THREAD: Final = "can't start new thread"
+"""What Python says of a thread that the system refuses, in a RuntimeError."""
 
 
 class PatientExecutor(ThreadPoolExecutor):
