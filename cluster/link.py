@@ -29,7 +29,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from burrowmq.cluster import wire
 from burrowmq.cluster.wire import Delivered, Greeting, Parser, Pinged, Ponged, Refused, WireError
-from burrowmq.host_names import reach
 
 CONNECT_S: Final = 2.0
 """For a socket, TLS and login."""
@@ -353,11 +352,8 @@ class Link:
 
     async def _log_in(self, where: Server) -> tuple[_Socket, Greeting]:
         loop = asyncio.get_running_loop()
-        transport, socket = await reach(
-            where.host,
-            lambda address: loop.create_connection(
-                lambda: _Socket(self, where), address, where.port
-            ),
+        transport, socket = await loop.create_connection(
+            lambda: _Socket(self, where), where.host, where.port
         )
         try:
             info = await socket.hello

@@ -23,7 +23,6 @@ from burrowmq.cluster.wire import (
     WireError,
     encode_connect,
 )
-from burrowmq.host_names import reach
 
 PATIENCE_S: Final = 2.0
 
@@ -56,10 +55,7 @@ async def _sight(where: Server, caller: Caller) -> Sighting:
     greeting = None
     try:
         async with asyncio.timeout(PATIENCE_S):
-            reader, writer = await reach(
-                where.host,
-                lambda address: asyncio.open_connection(address, where.port, limit=LINE_MAX),
-            )
+            reader, writer = await asyncio.open_connection(where.host, where.port, limit=LINE_MAX)
             try:
                 greeting = await _greeting(reader)
                 reason = _objection_to(greeting)

@@ -23,7 +23,6 @@ from burrowmq.broker.link.uri import Target
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.session.session import Session
-from burrowmq.host_names import MORE_THREADS, reach
 from burrowmq.protocol.client.connection import ClientConnection, ClientOptions, plain
 from burrowmq.protocol.client.events import ClientEvent, ConnectionEnded, Opened
 from burrowmq.protocol.connection.sasl import NODE_MECHANISM
@@ -137,25 +136,19 @@ async def _connect(
     if target.tls is not None:
         wanted = target.tls.server_name
         server_name = target.host if wanted is None else wanted
-    _, link = await reach(
+    _, link = await loop.create_connection(
+        lambda: TcpLink(loop, connection, owner),
         target.host,
-        lambda address: loop.create_connection(
-            lambda: TcpLink(loop, connection, owner),
-            address,
-            target.port,
-            ssl=context,
-            server_hostname=server_name,
-        ),
+        target.port,
+        ssl=context,
+        server_hostname=server_name,
     )
     return link
 
 
 async def _tls_context(loop: asyncio.AbstractEventLoop, target: Target) -> ssl.SSLContext:
-    """Reads files: not on the loop. Raises CannotConnect where there is no thread for it."""
-    try:
-        return await loop.run_in_executor(None, functools.partial(_make_context, target))
-    except RuntimeError as error:
-        raise CannotConnect(f"{error}: {MORE_THREADS}") from error
+    """Reads files: not on the loop."""
+    return await loop.run_in_executor(None, functools.partial(_make_context, target))
 
 
 def _make_context(target: Target) -> ssl.SSLContext:

@@ -6,7 +6,6 @@ Covers: broker/link/link.py, broker/link/local.py, broker/link/tcp.py
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -210,22 +209,3 @@ def test_what_nobody_reads_is_bounded(world: World, monkeypatch: pytest.MonkeyPa
 
     world.run(work)
     assert "not read" in world.owner.reasons[0]
-
-
-@pytest.mark.parametrize("uri", ["amqp://a-name:5672", "amqps://127.0.0.1:5671?verify=verify_none"])
-def test_no_thread_to_be_had_is_a_reason(
-    world: World, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a name's look-up and of TLS's files."""
-
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    async def work() -> None:
-        with pytest.raises(
-            connect.CannotConnect, match=r"^can't start new thread: raise the limit"
-        ):
-            await world.open(uri)
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    world.run(work)
