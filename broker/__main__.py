@@ -22,15 +22,24 @@ from typing import Any
 
 import uvloop
 
+from burrowmq.broker.machine.executor import NO_THREAD, PatientExecutor
 from burrowmq.broker.machine.out_of_memory import OutOfMemory
 from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.console import Consoles
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
+from burrowmq.broker.report.log_sinks import (
+    CannotLog,
+    Sink,
+    Sinks,
+    console,
+    log_file,
+    without_waiting,
+)
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.rules.pattern import compile_pattern
+from burrowmq.broker.sockets.listener import MORE_FILES
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.given import Loaded
 from burrowmq.config.load import load, parse_argv
@@ -50,10 +59,11 @@ clients without heartbeats. Both as in RabbitMQ. The last two are other daemons'
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 STDERR = 2
 GIVEN_EVERY_S = 1.0
-NO_THREAD = "can't start new thread"
 MORE_THREADS = (
     "it needs five: raise the limit of processes (ulimit -u, TasksMax=, pids.max) or of memory"
 )
+LOOP_FILES = 20
+"""What the loop is made of, and what is loaded before the node itself can say how many there are."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -75,7 +85,7 @@ def _sinks(log: LogConfig) -> list[Sink]:
         level = log.console_level or log.level
         sinks.append(console(level, log.console_format, log.console_stream))
     if log.file_path is not None:
-        file = LogFile(log.file_path, log.rotation_size_bytes or 0, log.rotation_count)
+        file = log_file(log.file_path, log.rotation_size_bytes or 0, log.rotation_count)
         level = log.file_level or log.level
         sinks.append(Sink(stream=file, level=level, form=log.file_format))
     return sinks
@@ -100,10 +110,12 @@ class PidFile:
         if self._path is None or self._is_written:
             return
         try:
-            with open(self._path, "w", encoding="ascii") as file:
+            with open(self._path, "w", encoding="ascii", opener=without_waiting) as file:
                 file.write(f"{os.getpid()}\n")
         except OSError as error:
-            raise CannotWritePid(f"{self._path}: {error.strerror}") from error
+            way = "name another with RABBITMQ_PID_FILE"
+            text = f"cannot write pid file {self._path}: {error.strerror}; {way}"
+            raise CannotWritePid(text) from error
         self._is_written = True
 
     def remove(self) -> None:
@@ -133,7 +145,6 @@ def _say_start(observer: LogObserver, node: Node) -> None:
 
 async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
     """Start the node, serve until asked to stop, stop it."""
-    _keep_giving(asyncio.get_running_loop(), consoles)
     config, tail = loaded.config, LogTail()
     try:
         sinks = Sinks([*_sinks(config.log), Sink(stream=tail, level=config.log.level)])
@@ -141,6 +152,8 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     loop = asyncio.get_running_loop()
+    _keep_giving(loop, consoles, sinks)
+    loop.set_default_executor(PatientExecutor(thread_name_prefix="asyncio"))
     memory = OutOfMemory(LogObserver(sinks.files()).memory_exhausted)
     memory.watch(loop)
     try:
@@ -153,10 +166,11 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
         _deafen(loop)
 
 
-def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles) -> None:
+def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles, sinks: Sinks) -> None:
     """Lines that a slow reader left lying are not to wait for the next one."""
-    loop.call_later(GIVEN_EVERY_S, _keep_giving, loop, consoles)
+    loop.call_later(GIVEN_EVERY_S, _keep_giving, loop, consoles, sinks)
     consoles.give()
+    sinks.give()
 
 
 def _deafen(loop: asyncio.AbstractEventLoop) -> None:
@@ -262,6 +276,17 @@ def _fill_standard_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
 
 
+def _try_descriptors() -> None:
+    """Find out whether there are enough for the loop: libuv ends the process for want of some. Raises OSError."""
+    taken: list[int] = []
+    try:
+        while len(taken) < LOOP_FILES:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for number in taken:
+            os.close(number)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
     _fill_standard_streams()
@@ -277,6 +302,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
+    try:
+        _try_descriptors()
+    except OSError as error:
+        sys.stderr.write(f"burrowmq-server: cannot start: {error.strerror}; {MORE_FILES}\n")
+        return 1
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     for signum in IGNORED:
         signal.signal(signum, signal.SIG_IGN)

@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import NamedTuple
 
-from burrowmq.cli.errors import IOERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
+from burrowmq.cli.errors import IOERR, OK, OSERR, TEMPFAIL, UNAVAILABLE, USAGE, CliError
 from burrowmq.cli.options import GLOBAL, Parsed, parse
 from burrowmq.cli.programs import commands_of
 from burrowmq.cli.registry import COMMANDS, Command
@@ -22,6 +22,7 @@ from burrowmq.cli.registry import COMMANDS, Command
 DEFAULT_TIMEOUT_S = 60.0
 TIMEOUT_MAX_S = 1e9
 """What is longer is without end: a socket counts no further than some hundred years."""
+NO_MEMORY = "Error: no memory is left for the answer: ask for less, or raise the limit (ulimit -v)"
 NEEDS_APP = (
     "this command requires the 'rabbit' app to be running on the target node."
     " Start it with 'rabbitmqctl start_app'."
@@ -53,6 +54,11 @@ def main(argv: list[str] | None = None) -> int:
         _give_up_output()
         _complain(f"Error: the output cannot be written: {error.strerror}")
         return IOERR
+    except MemoryError as error:
+        error.with_traceback(None)  # lets go of what was made, so that there is some for the words
+        _flush()
+        _complain(NO_MEMORY)
+        return OSERR
     except KeyboardInterrupt:
         return 130
     return code

@@ -7,9 +7,12 @@ never passed over.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
+import select
+import stat
 
 from burrowmq.config import erlang_file, plugins, sysctl
 from burrowmq.config.environment import KEYS, READERS, Environment, log_settings, remarks
@@ -19,6 +22,9 @@ from burrowmq.config.sysctl import Include
 
 FILES_MAX = 256
 FILE_SIZE_MAX = 4 << 20
+NO_ZERO_BYTE = "a file's name has no zero byte"
+PIPE_PATIENCE_S = 10.0
+"""How long a pipe is waited for: whatever a shell runs for `--config <(...)` may have to ask somebody first."""
 
 
 class Sources:
@@ -36,7 +42,7 @@ class Sources:
         named = self._environment.values.get("RABBITMQ_CONFIG_FILES")
         more = named or ("" if path is None else os.path.join(os.path.dirname(path), "conf.d"))
         names = os.path.join(more, "*.conf") if os.path.isdir(more) else more
-        found = sorted(glob.glob(names))
+        found = self._found(names)
         if named and not found and not glob.has_magic(names):
             self._reading.warnings.append(f"RABBITMQ_CONFIG_FILES: there is no file {named}")
         for name in (*([] if path is None else [path]), *found):
@@ -82,9 +88,26 @@ class Sources:
         found = (plugins.remark(name) for name in names)
         self._reading.warnings += [f"{source}: {text}" for text in found if text]
 
+    def _found(self, pattern: str, at: Setting | None = None) -> list[str]:
+        """The files that a pattern fits. A directory that hides them is a problem: what they set would be missing."""
+        directory = os.path.dirname(pattern) or os.curdir
+        try:
+            if glob.has_magic(pattern):
+                os.scandir(directory).close()
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            text = f"{directory} {reason}" if at else reason
+            self._reading.refuse(at or Setting("", "", directory, 0), text)
+        except ValueError:
+            self._reading.refuse(at or Setting("", "", directory, 0), NO_ZERO_BYTE)
+            return []
+        return sorted(glob.glob(pattern))
+
     def _content(self, name: str, at: Setting | None = None) -> str | None:
         try:
-            with open(name, encoding="utf-8") as file:
+            with open(name, encoding="utf-8", opener=_open) as file:
                 content = file.read(FILE_SIZE_MAX + 1)
         except OSError as error:
             reason = f"cannot be read: {error.strerror}"
@@ -99,7 +122,7 @@ class Sources:
             )
             return None
         except ValueError:
-            self._reading.refuse(at or Setting("", "", name, 0), "a file's name has no zero byte")
+            self._reading.refuse(at or Setting("", "", name, 0), NO_ZERO_BYTE)
             return None
         if len(content) > FILE_SIZE_MAX:
             self._reading.refuse(
@@ -146,7 +169,7 @@ class Sources:
         """Read the file that a line names, or those that its pattern fits in name order; relative to that file."""
         at = Setting("include", include.path, include.source, include.line)
         wanted = os.path.join(os.path.dirname(include.source), include.path)
-        for name in sorted(glob.glob(wanted)) if glob.has_magic(wanted) else [wanted]:
+        for name in self._found(wanted, at) if glob.has_magic(wanted) else [wanted]:
             if os.path.abspath(name) in self._open:
                 self._reading.refuse(at, f"{name} includes itself")
             elif len(self._reading.files) >= FILES_MAX:
@@ -174,3 +197,16 @@ class Sources:
         for setting in log_settings(self._environment):
             self._reading.take(setting)
         self._reading.warnings += remarks(self._environment)
+
+
+def _open(path: str, flags: int) -> int:
+    """Open it; a pipe to which nobody writes is given up, where opening it would wait for ever."""
+    number = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISFIFO(os.fstat(number).st_mode):
+        poll = select.poll()
+        poll.register(number, select.POLLIN)
+        if not poll.poll(PIPE_PATIENCE_S * 1000):
+            os.close(number)
+            raise TimeoutError(errno.ETIMEDOUT, "nobody writes to that pipe")
+    os.set_blocking(number, True)
+    return number

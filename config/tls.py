@@ -10,6 +10,7 @@ terminal. Source: RabbitMQ's TLS guide and the options of Erlang's ssl applicati
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import ssl
@@ -25,6 +26,9 @@ OLD_VERSIONS = ("tlsv1.1", "tlsv1", "sslv3")
 
 OF_TLS_1_3 = {"TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"}
 """The suites of TLS 1.3 that OpenSSL offers."""
+
+PEM_SIZE_MAX = 16 << 20
+"""A bundle of all authorities that a browser knows is a hundredth of it."""
 
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----")
 
@@ -131,7 +135,17 @@ def _is_offered(name: str) -> bool:
     return True
 
 
+def _check_file(key: str, path: str) -> None:
+    """Refuse what would keep who reads it: a pipe that came in a file's place, or more than fits into memory."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise BadTls(key, f"{path} is no file")
+    with contextlib.suppress(OSError):
+        if os.path.getsize(path) > PEM_SIZE_MAX:
+            raise BadTls(key, f"{path} is larger than {PEM_SIZE_MAX} bytes")
+
+
 def _pem_kinds(key: str, path: str) -> list[str]:
+    _check_file(key, path)
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return _PEM.findall(file.read())
@@ -171,6 +185,7 @@ def _load_certificate(context: ssl.SSLContext, tls: TlsConfig) -> None:
 
 def _load_authorities(context: ssl.SSLContext, tls: TlsConfig) -> None:
     if tls.cacertfile is not None:
+        _check_file("cacertfile", tls.cacertfile)
         try:
             context.load_verify_locations(tls.cacertfile)
         except (ssl.SSLError, OSError):

@@ -93,8 +93,8 @@ def directory(value: str) -> str:
 
 
 def readable(value: str) -> str:
-    """Return the name of a file or directory that can be read."""
-    if not os.access(text(value), os.R_OK):
+    """Return the name of a file or directory that can be read; a pipe may have nobody who writes, a device no end."""
+    if not (os.path.isfile(text(value)) or os.path.isdir(value)) or not os.access(value, os.R_OK):
         raise ValueError(unreadable(value))
     return value
 

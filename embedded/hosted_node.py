@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.machine.collector import HostsCollector
+from burrowmq.broker.machine.executor import NO_THREAD
 from burrowmq.broker.machine.reclaim import HostsAllocator
 from burrowmq.broker.node.dissolve import dissolve
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
@@ -28,6 +29,7 @@ from burrowmq.embedded.disk_faults import DiskFaults, FaultyDefinitionStore, Fau
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.refusals import Refusals
 from burrowmq.embedded.settings import Ports, Settings
+from burrowmq.host_names import MORE_THREADS
 from burrowmq.protocol.codec import Message
 from burrowmq.storage.errors import StorageError
 
@@ -37,6 +39,11 @@ if TYPE_CHECKING:
 STOP_GRACE_S = 0.05
 """A client in the thread that stops the broker answers nothing meanwhile, and is not waited for."""
 EVERYTHING = Permission(configure=".*", write=".*", read=".*")
+
+
+def no_thread(error: RuntimeError) -> BrokerError:
+    """What is told where the system has no thread for it."""
+    return BrokerError(f"the broker cannot start: {error}: {MORE_THREADS}")
 
 
 class HostedNode:
@@ -71,6 +78,10 @@ class HostedNode:
             # The words say it all; who sees them has no command line.
             reason = reason_of(error).replace(" with --data-dir", "")
             raise BrokerError(f"the broker cannot start: {reason}") from None
+        except RuntimeError as error:
+            if str(error) != NO_THREAD:
+                raise
+            raise no_thread(error) from None
         self._node = node
         running = self.running
         self._let_in(running)

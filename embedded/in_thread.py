@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from burrowmq.embedded.errors import BrokerError
-from burrowmq.embedded.hosted_node import HostedNode
+from burrowmq.embedded.hosted_node import HostedNode, no_thread
 from burrowmq.embedded.settings import Ports, Settings
 
 T = TypeVar("T")
@@ -35,7 +35,11 @@ class InThread:
     def start(self) -> Ports:
         """Start it; gives its ports. Raises BrokerError, and leaves nothing then."""
         __tracebackhide__ = True
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._loop.close()
+            raise no_thread(error) from None
         try:
             return self._call(self._node.start())
         except BaseException:

@@ -119,13 +119,9 @@ def _bind_all(addresses: Sequence[settings.Address], sockets: list[socket.socket
 def _bind_tcp(host: str, port: int, *, is_optional: bool) -> socket.socket | None:
     """A listening socket; None for an IPv6 address on a machine without IPv6."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock: socket.socket | None = None
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        if is_optional and error.errno == errno.EAFNOSUPPORT:
-            return None
-        raise
-    try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -133,8 +129,10 @@ def _bind_tcp(host: str, port: int, *, is_optional: bool) -> socket.socket | Non
         sock.listen(BACKLOG)
         sock.setblocking(False)
     except OSError as error:
-        sock.close()
-        if is_optional and ":" in host and error.errno == errno.EADDRNOTAVAIL:
+        if sock is not None:
+            sock.close()
+        has_no_ipv6 = error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+        if is_optional and ":" in host and has_no_ipv6:
             return None
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         way = way_out(error, "management.tcp.port or prometheus.tcp.port")

@@ -125,7 +125,7 @@ def threads() -> tuple[int, int]:
 
 def _thread_limit() -> int:
     """How many threads the system lets this user, or everybody, have."""
-    limits = [resource.getrlimit(resource.RLIMIT_NPROC)[0]]
+    limits = [resources.limit(resource.RLIMIT_NPROC, "Max processes")]
     try:
         with open("/proc/sys/kernel/threads-max", encoding="ascii") as file:
             limits.append(int(file.read()))
@@ -143,7 +143,7 @@ def figures(data_dir: str) -> Figures:
     return Figures(
         resident_bytes=resident_bytes(),
         open_fds=descriptors,
-        fd_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        fd_limit=resources.files_max(),
         open_sockets=sockets,
         disk_free_bytes=disk_free_bytes(data_dir),
         memory_total_bytes=memory_total_bytes(),

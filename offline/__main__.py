@@ -23,10 +23,10 @@ from burrowmq.offline.report import shown
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.errors import StorageError
 
-OK, DAMAGED, USAGE, UNAVAILABLE, IO_ERROR, INTERRUPTED = 0, 1, 64, 69, 74, 130
+OK, DAMAGED, USAGE, UNAVAILABLE, NO_MEMORY, IO_ERROR, INTERRUPTED = 0, 1, 64, 69, 71, 74, 130
 _STATUS = (
     "Exit status: 0 done, 1 damage was found or damaged messages were left behind, 64 bad arguments, 69 the directory"
-    " cannot be used (a node runs on it, there is no store in it), 74 reading or writing failed, 130 interrupted."
+    " cannot be used (a node runs on it, there is no store in it), 71 no memory was left, 74 reading or writing failed, 130 interrupted."
 )
 
 # name -> (module, what it does)
@@ -77,12 +77,11 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
     _open_what_is_closed()
-    arguments = _parser().parse_args(argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # any name can be told in any locale
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _run(arguments)
+        code = _run(_parser().parse_args(argv))
         sys.stdout.flush()
     except CannotUse as error:
         return _failed(UNAVAILABLE, str(error))
@@ -95,6 +94,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What fails in the directory names its file.
         what = error.filename or "the report cannot be written"
         return _failed(IO_ERROR, f"{what}: {error.strerror or error}")
+    except MemoryError as error:
+        error.with_traceback(None)  # lets go of what was made, so that there is some for the words
+        return _failed(
+            NO_MEMORY, "no memory is left: raise its limit (ulimit -v); it ends as killed"
+        )
     except KeyboardInterrupt:
         return _failed(INTERRUPTED, "interrupted")
     return code

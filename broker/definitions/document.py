@@ -112,7 +112,9 @@ def _files(path: str) -> list[str]:
         names = sorted(name for name in os.listdir(path) if not name.startswith("."))
     except OSError as error:
         raise ImportRefused(f"definitions in {path} cannot be read: {error.strerror}") from error
-    return list(filter(os.path.isfile, (os.path.join(path, name) for name in names)))
+    paths = (os.path.join(path, name) for name in names)
+    # A link to nowhere, or to where this user may not go, is somebody's definitions: to be refused, not left out.
+    return [each for each in paths if os.path.isfile(each) or not os.path.exists(each)]
 
 
 def import_document(

@@ -20,9 +20,10 @@ def usable(root: str = "/") -> float:
 
 
 def _own() -> set[int]:
-    """The processors that we may run on: all, where the system has no affinities (macOS)."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return affinity(0) if affinity is not None else set(range(os.cpu_count() or 1))
+    """The processors that we may run on: all, where the system has no affinities (macOS) or a sandbox hides them."""
+    with contextlib.suppress(AttributeError, OSError):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
 
 
 def _quotas(root: str) -> Iterator[float]:

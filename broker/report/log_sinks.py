@@ -2,13 +2,16 @@
 
 State: the loggers that `broker.report.log.make_logger` made, one a sink, and the open log file. A file that grows
 beyond its limit is renamed to `name.0`, the one before to `name.1` and so on, up to the count that is kept; a file that
-somebody moved away (logrotate) is opened again under its name. Made by `broker.__main__`; written on the loop and by
+somebody moved away (logrotate) is opened again under its name. A pipe or a terminal in a file's place is neither
+rotated nor waited for. Made by `broker.__main__`; written on the loop and by
 the store's threads, one whole line at a time.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 import threading
 from collections.abc import Sequence
@@ -46,13 +49,19 @@ class Sinks:
 
     def files(self) -> Sinks:
         """Those of the sinks that are files: for what standard error has in other words."""
-        return Sinks([each for each in self._sinks if isinstance(each.stream, LogFile)])
+        return Sinks([each for each in self._sinks if isinstance(each.stream, LogFile | LogPipe)])
 
     def close(self) -> None:
         """Close the files among the sinks; lines that come later are dropped there."""
         for each in self._sinks:
-            if isinstance(each.stream, LogFile):
+            if isinstance(each.stream, LogFile | LogPipe):
                 each.stream.close()
+
+    def give(self) -> None:
+        """Hand over what slow readers of pipes left lying and take by now."""
+        for each in self._sinks:
+            if isinstance(each.stream, LogPipe):
+                each.stream.flush()
 
     def set_level(self, level: str) -> None:
         """The least severe level that every sink takes from now on."""
@@ -96,7 +105,7 @@ class LogFile:
         self._count = count
         self._lock = threading.Lock()
         self._is_closed = False
-        self._file = self._open()
+        self._file = _open(path)
 
     def write(self, text: str) -> int:
         """Append; a line that cannot be written is dropped: the broker goes on without it."""
@@ -130,17 +139,6 @@ class LogFile:
             with suppress(OSError):  # what was not written until now is dropped
                 self._file.close()
 
-    def _open(self) -> TextIO:
-        try:
-            directory = os.path.dirname(self.path)
-            if directory:
-                os.makedirs(directory, exist_ok=True)
-            return open(self.path, "a", encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            way = "look at that disk, or name another with log.file or log.dir"
-            text = f"cannot open log file {self.path}: {error.strerror}; {way}"
-            raise CannotLog(text) from error
-
     def _follow(self) -> None:
         """Open the file again when another, or none, has its name now."""
         try:
@@ -154,7 +152,7 @@ class LogFile:
 
     def _replace(self) -> None:
         try:
-            fresh = self._open()
+            fresh = _open(self.path)
         except CannotLog:
             return  # the open file still takes lines
         old, self._file = self._file, fresh
@@ -171,6 +169,61 @@ class LogFile:
         else:
             os.unlink(self.path)
         self._replace()
+
+
+class LogPipe(Console):
+    """A pipe or a terminal where a log file is expected; lines that nobody reads are kept, then dropped."""
+
+    def __init__(self, path: str) -> None:
+        """Open it. Raises CannotLog, also where nobody reads."""
+        super().__init__(_open(path))
+        self._is_closed = False
+
+    def write(self, text: str) -> int:
+        """As a console does, until it is closed."""
+        return 0 if self._is_closed else super().write(text)
+
+    def flush(self) -> None:
+        """Hand over what is taken at once."""
+        if not self._is_closed:
+            super().flush()
+
+    def close(self) -> None:
+        """Write no more: lines of whoever still has some are dropped."""
+        with self._lock:
+            self.finish()
+            self._is_closed = True
+            with suppress(OSError):
+                self._stream.close()
+
+
+def log_file(path: str, size_max: int, count: int) -> LogFile | LogPipe:
+    """What takes the lines for a file of that name. Raises CannotLog."""
+    try:
+        is_file = stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        is_file = True  # it is made, or refused in words
+    return LogFile(path, size_max, count) if is_file else LogPipe(path)
+
+
+def _open(path: str) -> TextIO:
+    try:
+        directory = os.path.dirname(path)
+        if directory:
+            os.makedirs(directory, exist_ok=True)
+        return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=without_waiting)
+    except OSError as error:
+        way = "look at that disk, or name another with log.file or log.dir"
+        if error.errno == errno.ENXIO:
+            way = (
+                "nobody reads there: start who does first, or name another with log.file or log.dir"
+            )
+        raise CannotLog(f"cannot open log file {path}: {error.strerror}; {way}") from error
+
+
+def without_waiting(path: str, flags: int) -> int:
+    """Open it; a pipe without a reader is refused, where it would else be waited for."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
 
 
 def console(level: str, form: str, stream: str = "stderr") -> Sink:

@@ -18,6 +18,8 @@ from typing import cast
 
 from burrowmq.records import dataclass
 
+MORE_FILES = "raise the limit of open files (ulimit -n, LimitNOFILE=, fs.file-max)"
+
 MakeProtocol = Callable[[asyncio.Transport], asyncio.Protocol]
 
 
@@ -39,6 +41,10 @@ def way_out(cause: BaseException | None, key: str) -> str:
         )
     if number == errno.EADDRNOTAVAIL:
         return f"this machine has no such address; {another}"
+    if number == errno.EAFNOSUPPORT:
+        return f"this machine has no IPv6; {another}"
+    if number in {errno.EMFILE, errno.ENFILE}:
+        return MORE_FILES
     return f"stop what uses it, or {another}"
 
 
@@ -66,8 +72,9 @@ def bind(
 ) -> socket.socket:
     """A listening socket, or one that is only bound. Raises CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock: socket.socket | None = None
     try:
+        sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -77,7 +84,8 @@ def bind(
             sock.listen(options.backlog)
         sock.setblocking(False)
     except OSError as error:
-        sock.close()
+        if sock is not None:
+            sock.close()
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         raise CannotListen(f"cannot listen on {where}: {error.strerror}") from error
     return sock

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,6 +46,30 @@ def test_it_takes_and_gives_messages() -> None:
     with burrowmq.Broker() as broker:  # type: ignore[operator]
         publish(broker, b"a", b"b")
         assert taken(broker) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("refused", ["burrowmq", "disk"])
+def test_where_no_thread_is_to_be_had_it_says_so_and_leaves_nothing(
+    refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        if self.name == refused:
+            raise RuntimeError("can't start new thread")
+        usual(self)
+
+    before = threading.enumerate()
+    broker = Broker()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(
+            BrokerError, match=r"cannot start: can't start new thread: raise the limit"
+        ):
+            broker.start()
+    assert threading.enumerate() == before
+    with broker:
+        publish(broker, b"a")
 
 
 def is_free(port: int) -> bool:

@@ -264,6 +264,28 @@ def test_a_start_that_gets_no_thread_says_what_to_do(
     assert "Traceback" not in program.log.text
 
 
+@pytest.mark.parametrize("files", [10, 16])
+def test_a_start_without_descriptors_is_a_sentence(program: Program, files: int) -> None:
+    """Of whose loop libuv would end the process, or Python tell three tracebacks."""
+    words = [
+        "sh",
+        "-c",
+        f'ulimit -n {files}; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "burrowmq.broker",
+    ]
+    done = subprocess.run(
+        [*words, *program.words()], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "burrowmq-server: cannot start: Too many open files; raise the limit of open files"
+        " (ulimit -n, LimitNOFILE=, fs.file-max)\n",
+    )
+
+
 def _refused(_: threading.Thread) -> None:
     raise RuntimeError(program_module.NO_THREAD)
 
@@ -374,7 +396,19 @@ def test_the_service_manager_and_the_file_of_the_process_are_told(
     assert not pid.exists()
     monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "none" / "it.pid"))
     assert program.call() == 1
+    assert "cannot write pid file" in program.log.text
     assert "it.pid: No such file or directory" in program.log.text
+
+
+def test_a_pipe_that_nobody_reads_is_no_file_of_the_process(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "it.pid")
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "it.pid"))
+    assert program.call() == 1
+    assert program.log.text.endswith(
+        "it.pid: No such device or address; name another with RABBITMQ_PID_FILE\n"
+    )
 
 
 def test_an_operator_may_ask_what_runs_and_where_each_value_comes_from(program: Program) -> None:

@@ -223,6 +223,27 @@ def test_what_failed_is_the_error_even_if_the_output_fails_too(
     assert capsys.readouterr().err.startswith("Error:\n")
 
 
+def test_an_answer_that_finds_no_memory_is_no_traceback(served: Served) -> None:
+    for number in range(3000):
+        served.bench.queue(f"queue-{number}-{'n' * 100}")
+    words = ["--data-dir", str(served.data_dir), "list_queues", "name", "messages", "arguments"]
+    with_little = f"""
+import resource, sys, burrowmq.cli.commands.lists
+from burrowmq.cli.__main__ import main
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+sys.exit(main({words}))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", with_little], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (
+        71,
+        "Error: no memory is left for the answer: ask for less, or raise the limit (ulimit -v)\n",
+    )
+
+
 def test_an_output_that_cannot_be_written_is_no_traceback() -> None:
     words = [sys.executable, "-m", "burrowmq.cli", "version"]
     with open("/dev/full", "wb") as full:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from burrowmq.config import sources
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Invocation, load, parse_argv
 from burrowmq.config.units import Endpoint
@@ -82,6 +85,41 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert config.heartbeat_s == 20
     assert config.frame_max == 30000
     assert config.channel_max == 1
+
+
+@pytest.mark.parametrize("is_included", [False, True])
+def test_a_directory_of_files_that_cannot_be_listed_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_included: bool
+) -> None:
+    file, directory = tmp_path / "rabbitmq.conf", tmp_path / ("more" if is_included else "conf.d")
+    file.write_text("include more/*.conf\n" if is_included else "")
+    directory.mkdir()
+    (directory / "a.conf").write_text("heartbeat = 10\n")
+    usual = os.scandir
+
+    def refuse(path: str) -> object:
+        if path == str(directory):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return usual(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(ConfigError) as caught:
+        load(str(file), {}, (), None)
+    (problem,) = map(str, caught.value.problems)
+    where = f"{file}:1: include: {directory}" if is_included else f"{directory}:"
+    assert problem == f"{where} cannot be read: Permission denied"
+
+
+def test_a_pipe_is_read_if_somebody_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = tmp_path / "rabbitmq.conf"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("heartbeat = 10\n",))
+    writer.start()
+    assert load(str(pipe), {}, (), None).config.heartbeat_s == 10
+    writer.join()
+    monkeypatch.setattr(sources, "PIPE_PATIENCE_S", 0.01)
+    with pytest.raises(ConfigError, match=r"rabbitmq\.conf: cannot be read: nobody writes to that"):
+        load(str(pipe), {}, (), None)
 
 
 def test_where_the_data_lies() -> None:

@@ -44,10 +44,11 @@ def test_what_cannot_be_included_names_the_line(
     first, second = problems(file)
     assert first == f"{file}:2: include: {tmp_path / 'a.conf'} includes itself"
     assert second.startswith(f"{file}:3: include: {tmp_path / 'none.conf'} cannot be read")
-    file.write_text("include a\0b\nlog.file = a\0b\n")
+    file.write_text("include a\0b\ninclude a\0b/*.conf\nlog.file = a\0b\n")
     assert problems(file) == [
         f"{file}:1: include: a file's name has no zero byte",
-        f"{file}:2: log.file: there is a zero byte in it",
+        f"{file}:2: include: a file's name has no zero byte",
+        f"{file}:3: log.file: there is a zero byte in it",
     ]
     for number in range(3):
         (tmp_path / f"{number}.inc").write_text("heartbeat = x\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from pathlib import Path
 
@@ -171,6 +172,16 @@ def test_the_option_to_blame_is_named(server, authority, tmp_path):
         with pytest.raises(BadTls) as caught:
             make_context(options)
         assert caught.value.key == blamed, options
+
+
+@pytest.mark.parametrize("key", ["certfile", "keyfile", "cacertfile"])
+def test_what_nobody_could_read_to_its_end_is_refused(server, tmp_path, key):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "huge").touch()
+    os.truncate(tmp_path / "huge", 1 << 40)
+    for name, reason in (("pipe", "is no file"), ("huge", "is larger than 16777216 bytes")):
+        with pytest.raises(BadTls, match=rf"{key}: .*/{name} {reason}"):
+            make_context(tls(server, **{key: str(tmp_path / name)}))
 
 
 def test_a_key_that_everybody_can_read_is_a_warning(server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert units.readable(str(tmp_path)) == str(tmp_path)
     with pytest.raises(ValueError, match="does not exist or cannot be read by the node"):
         units.readable_file(str(tmp_path))
+
+
+def test_a_pipe_or_a_device_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read in (units.readable, units.readable_file):
+        for path in (str(tmp_path / "pipe"), "/dev/zero"):
+            with pytest.raises(ValueError, match="does not exist or cannot be read by the node"):
+                read(path)
 
 
 def test_limit_knows_infinity() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -87,3 +88,20 @@ def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
 def test_binding_loads_nothing_heavy() -> None:
     code = "import sys, management.bound_sockets; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_address_of_a_family_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Socket(socket.socket):
+        def __init__(self, family: int = socket.AF_INET, *rest: int, **named: int) -> None:
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+            super().__init__(family, *rest, **named)
+
+    monkeypatch.setattr(socket, "socket", Socket)
+    opened = bound_sockets.BoundSockets()
+    with pytest.raises(
+        bound_sockets.CannotOpen, match=r"cannot listen on \[::1\]:15672: .* no IPv6"
+    ):
+        bound_sockets.bind_api(opened, "::1", 15672)

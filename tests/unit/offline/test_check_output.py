@@ -51,6 +51,31 @@ def test_without_an_output_the_status_tells(store: Path) -> None:
     assert run(store, "CHECK >&- 2>&-").returncode == 1
 
 
+def test_no_memory_is_no_damage(tmp_path: Path) -> None:
+    engine = offline_store.open_engine(tmp_path)
+    log = engine.open_queue("/", "q", durable=True)
+    log.append(0, [offline_store.make_message(1, 8 << 20, True)], None, 8 << 20)
+    offline_store.commit(engine)
+    engine.close()
+    words = ["--data-dir", str(tmp_path), "check"]
+    with_little = f"""
+import resource, sys, burrowmq.offline.check, burrowmq.offline.resegment, burrowmq.offline.restore
+from burrowmq.offline.__main__ import main
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * resource.getpagesize() + (2 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+sys.exit(main({words}))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", with_little], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
+        71,
+        "burrowmq-store: no memory is left: raise its limit (ulimit -v); it ends as killed",
+    )
+    assert "Traceback" not in ended.stderr
+
+
 def test_any_name_can_be_told_in_any_locale(tmp_path: Path) -> None:
     engine = offline_store.open_engine(tmp_path)
     log = engine.open_queue("/", "gr\xfc\xdfe", durable=True)

@@ -264,6 +264,12 @@ def test_a_directory_is_imported_in_name_order(tmp_path: Path) -> None:
         import_file(empty(), str(tmp_path))
 
 
+def test_a_link_to_nowhere_in_a_directory_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "users.json").symlink_to(tmp_path / "gone")
+    with pytest.raises(ImportRefused, match=r"users\.json cannot be imported: No such file"):
+        import_file(empty(), str(tmp_path))
+
+
 def test_what_the_system_refuses_is_told_without_its_number(tmp_path: Path) -> None:
     with pytest.raises(ImportRefused, match=r"cannot be imported: No such file or directory$"):
         import_file(empty(), str(tmp_path / "none.json"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -18,6 +19,16 @@ def _write(root: Path, path: str, content: str) -> None:
 
 def test_without_a_quota_the_affinity_counts(tmp_path: Path) -> None:
     assert processors.usable(str(tmp_path)) == len(os.sched_getaffinity(0))
+
+
+def test_a_sandbox_that_hides_the_affinity_hides_no_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> set[int]:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "sched_getaffinity", refuse)
+    assert processors.usable(str(tmp_path)) == os.cpu_count()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from dataclasses import replace
@@ -29,10 +30,25 @@ def test_open_files_counts_descriptors():
     os.close(found)
 
 
+def test_a_sandbox_that_lets_nobody_ask_for_limits_shows_them(monkeypatch, tmp_path):
+    kinds = {"Max open files": resource.RLIMIT_NOFILE, "Max processes": resource.RLIMIT_NPROC}
+    known = [resource.getrlimit(kind)[0] for kind in kinds.values()]
+
+    def refuse(_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(resource, "getrlimit", refuse)
+    assert [resources.limit(kind, name) for name, kind in kinds.items()] == known
+    none = write(tmp_path, "limits", "Max processes             unlimited            unlimited\n")
+    for name, kind in kinds.items():
+        assert resources.limit(kind, name, str(none)) == resource.RLIM_INFINITY
+
+
 def write(root, path, text):
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
+    return file
 
 
 MACHINE = resources.memory_total_bytes("/nowhere")

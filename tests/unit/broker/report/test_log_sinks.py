@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -12,7 +13,7 @@ import pytest
 from burrowmq.broker.report import log_sinks
 from burrowmq.broker.report.console import Console
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, log_file
 
 
 def test_each_sink_has_its_level_and_form():
@@ -198,3 +199,51 @@ def test_a_file_that_cannot_be_renamed_goes_on_and_is_rotated_when_it_can(tmp_pa
     log.write("later\n")
     log.close()
     assert (path.read_text(), (tmp_path / "log.0").read_text()[:7]) == ("later\n", "line 0\n")
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    path = tmp_path / "log"
+    os.mkfifo(path)
+    return str(path)
+
+
+def test_a_pipe_that_nobody_reads_is_refused_at_once(pipe):
+    with pytest.raises(CannotLog, match=r"cannot open log file .*/log: .*nobody reads there"):
+        log_file(pipe, 0, 0)
+
+
+def test_a_pipe_whose_reader_stops_keeps_nobody(pipe):
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def read_all():
+        found = b""
+        with contextlib.suppress(BlockingIOError):
+            while more := os.read(reader, 1 << 16):
+                found += more
+                sinks.give()
+        return found.decode()
+
+    try:
+        file = log_file(pipe, 10, 1)
+        sinks = Sinks([Sink(stream=file, level="info")])
+        for number in range(400):
+            sinks.files().info("said", number=number, text="long" * 1000)
+        read = read_all()
+        assert "number=0 " in read
+        assert "number=399 " not in read
+        assert "lines_dropped" in read
+        sinks.files().info("last")
+        sinks.close()
+        sinks.files().info("later")
+        assert "last" in read_all()
+        assert file.write("later") == 0
+    finally:
+        os.close(reader)
+
+
+def test_a_file_where_there_is_none_is_made(tmp_path):
+    file = log_file(str(tmp_path / "new" / "log"), 0, 0)
+    file.write("line\n")
+    file.close()
+    assert lines(tmp_path / "new" / "log") == ["line"]

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import socket
 
 import pytest
 
-from burrowmq.broker.sockets.listener import CannotListen, SocketOptions, bind, bind_all, check_free
+from burrowmq.broker.sockets.listener import (
+    CannotListen,
+    SocketOptions,
+    bind,
+    bind_all,
+    check_free,
+    way_out,
+)
 
 
 @pytest.fixture
@@ -81,3 +90,41 @@ def test_an_empty_host_is_every_interface(opened):
 def test_an_address_of_another_machine_is_refused():
     with pytest.raises(CannotListen):
         bind_all([("203.0.113.1", 0)], SocketOptions())
+
+
+@pytest.fixture
+def no_ipv6(monkeypatch):
+    """A kernel that was started with ipv6.disable=1 refuses the socket itself."""
+
+    class Socket(socket.socket):
+        def __init__(self, family=socket.AF_INET, *rest, **named):
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+            super().__init__(family, *rest, **named)
+
+    monkeypatch.setattr(socket, "socket", Socket)
+
+
+def test_every_interface_of_a_machine_without_ipv6_is_ipv4(opened, no_ipv6):
+    sockets = [opened.enter_context(sock) for sock in bind_all([("", 0)], SocketOptions())]
+    assert [sock.getsockname()[0] for sock in sockets] == ["0.0.0.0"]
+
+
+def test_an_address_of_a_family_that_is_not_there_is_named(no_ipv6):
+    with pytest.raises(CannotListen, match=r"cannot listen on \[::1\]:5672: ") as caught:
+        bind_all([("::1", 5672)], SocketOptions())
+    assert way_out(caught.value.__cause__, "some.key") == (
+        "this machine has no IPv6; name another with some.key"
+    )
+
+
+def test_no_descriptor_for_a_socket_is_no_matter_of_its_address(monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    with pytest.raises(
+        CannotListen, match=r"cannot listen on 127\.0\.0\.1:5672: Too many open"
+    ) as caught:
+        bind("127.0.0.1", 5672, SocketOptions())
+    assert way_out(caught.value.__cause__, "some.key").startswith("raise the limit of open files")
