@@ -35,8 +35,8 @@ class Sources:
             path = next(filter(os.path.isfile, (f"{path}.conf", f"{path}.config")), path)
         named = self._environment.values.get("RABBITMQ_CONFIG_FILES")
         more = named or ("" if path is None else os.path.join(os.path.dirname(path), "conf.d"))
-        names = os.path.join(more, "*.conf") if os.path.isdir(more) else more
-        found = sorted(glob.glob(names))
+        names = os.path.join(glob.escape(more), "*.conf") if os.path.isdir(more) else more
+        found = _files("", names)
         if named and not found and not glob.has_magic(names):
             self._reading.warnings.append(f"RABBITMQ_CONFIG_FILES: there is no file {named}")
         for name in (*([] if path is None else [path]), *found):
@@ -145,8 +145,9 @@ class Sources:
     def _include(self, include: Include) -> None:
         """Read the file that a line names, or those that its pattern fits in name order; relative to that file."""
         at = Setting("include", include.path, include.source, include.line)
-        wanted = os.path.join(os.path.dirname(include.source), include.path)
-        for name in sorted(glob.glob(wanted)) if glob.has_magic(wanted) else [wanted]:
+        folder = os.path.dirname(include.source)
+        wanted = os.path.join(folder, include.path)
+        for name in _files(folder, include.path) if glob.has_magic(include.path) else [wanted]:
             if os.path.abspath(name) in self._open:
                 self._reading.refuse(at, f"{name} includes itself")
             elif len(self._reading.files) >= FILES_MAX:
@@ -174,3 +175,11 @@ class Sources:
         for setting in log_settings(self._environment):
             self._reading.take(setting)
         self._reading.warnings += remarks(self._environment)
+
+
+def _files(folder: str, pattern: str) -> list[str]:
+    """Return those that a pattern fits in name order, or the one that has it for its name; `folder` is no pattern."""
+    itself = os.path.join(folder, pattern)
+    if os.path.isfile(itself):
+        return [itself]
+    return sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
