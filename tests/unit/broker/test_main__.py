@@ -515,6 +515,18 @@ def test_a_log_file_that_cannot_be_opened_ends_it(program: Program, tmp_path: Pa
     assert "name another with log.file or log.dir" in program.log.text
 
 
+def test_a_relative_directory_of_a_working_directory_that_is_no_more_ends_it(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    program.data_dir = Path("data")
+    assert program.call() == 1
+    assert "cannot start: data directory data cannot be used: No such file" in program.log.text
+
+
 def test_a_process_is_older_each_time_it_is_asked() -> None:
     first, second = process_age_s(), process_age_s()
     assert 0 < first <= second < 86_400
