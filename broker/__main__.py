@@ -96,10 +96,11 @@ class PidFile:
         self._is_written = False
 
     def write(self) -> None:
-        """Write it, the first time. Raises CannotWritePid."""
+        """Write it, the first time; its directory is made, as RabbitMQ does. Raises CannotWritePid."""
         if self._path is None or self._is_written:
             return
         try:
+            os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
             with open(self._path, "w", encoding="ascii") as file:
                 file.write(f"{os.getpid()}\n")
         except OSError as error:

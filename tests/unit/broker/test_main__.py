@@ -372,9 +372,26 @@ def test_the_service_manager_and_the_file_of_the_process_are_told(
         assert seen[1].startswith("READY=1\n")
         assert manager.recv(1000).startswith(b"STOPPING=1")
     assert not pid.exists()
-    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "none" / "it.pid"))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "file" / "it.pid"))
     assert program.call() == 1
-    assert "it.pid: No such file or directory" in program.log.text
+    assert "it.pid: File exists" in program.log.text
+
+
+def test_the_directory_of_the_process_file_is_made(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As RabbitMQ does: /run is empty when a machine has started."""
+    pid = tmp_path / "run" / "rabbitmq" / "it.pid"
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(pid))
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.append(pid.read_text())
+        program.stop()
+
+    assert program.call(look) == 0
+    assert seen == [f"{os.getpid()}\n"]
 
 
 def test_an_operator_may_ask_what_runs_and_where_each_value_comes_from(program: Program) -> None:
