@@ -106,10 +106,11 @@ class PidFile:
         self._is_written = False
 
     def write(self) -> None:
-        """Write it, the first time. Raises CannotWritePid."""
+        """Write it, the first time; its directory is made, as RabbitMQ does. Raises CannotWritePid."""
         if self._path is None or self._is_written:
             return
         try:
+            os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
             with open(self._path, "w", encoding="ascii", opener=without_waiting) as file:
                 file.write(f"{os.getpid()}\n")
         except OSError as error:
@@ -139,7 +140,11 @@ class _Observer(LogObserver):
 
 def _say_start(observer: LogObserver, node: Node) -> None:
     process = node.process
-    where = os.path.abspath(process.config.data_dir)
+    where = process.config.data_dir
+    with contextlib.suppress(
+        OSError
+    ):  # there may be no working directory: what is in it cannot be used then
+        where = os.path.abspath(where)
     observer.node_starting(VERSION, process.name, where, " ".join(process.config_files))
 
 

@@ -49,6 +49,11 @@ def main(argv: list[str] | None = None) -> int:
         # The reader (head, grep -q) has read enough and is gone.
         _give_up_output()
         return OK
+    except FileNotFoundError:
+        # No output fails like that: a relative name was to be completed.
+        _flush()
+        _complain("Error: the working directory is no more: run this in another")
+        return IOERR
     except OSError as error:
         # Only the output can still fail here: failures of the node are CliErrors.
         _give_up_output()

@@ -11,6 +11,7 @@ Source: io_lib_pretty and io_lib_format of Erlang/OTP 25; what rabbitmqctl 3.10 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Final, NamedTuple
 
 LINE: Final = 80
@@ -18,6 +19,12 @@ _ESCAPES: Final = {
     "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r", "\x1b": "\\e", '"': '\\"',
     "\\": "\\\\",
 }  # fmt: skip
+_IN_ATOMS: Final = {**_ESCAPES, '"': '"', "'": "\\'", "\x7f": "\\d"}
+_PLAIN: Final = re.compile(r"[a-zß-öø-ÿ][\w@À-ÖØ-öø-ÿ]*", re.ASCII)
+_RESERVED: Final = (
+    " after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of or orelse receive rem"
+    " try when xor "
+)
 
 
 class Group(NamedTuple):
@@ -51,6 +58,17 @@ def flat(fields: list[Any]) -> str:
 def binary(octets: str) -> str:
     """A binary on one line; `octets` are given as Latin-1."""
     return _flat(_binary(octets))
+
+
+def atom(octets: str) -> str:
+    """An atom, in quotes where it needs them; `octets` are given as Latin-1."""
+    if _PLAIN.fullmatch(octets) and f" {octets} " not in _RESERVED:
+        return octets
+    return "'" + "".join(_IN_ATOMS.get(each) or _character(each) for each in octets) + "'"
+
+
+def _character(each: str) -> str:
+    return each if " " <= each < "\x7f" or each >= "\xa0" else f"\\{ord(each):03o}"
 
 
 def _field(name: str, kind: str, value: Any) -> Group:

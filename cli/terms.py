@@ -78,6 +78,12 @@ def _binary(value: str) -> str:
     return binary(_octets(value).decode("latin-1"))
 
 
+def _atom(value: str) -> str:
+    from burrowmq.cli.erlang_terms import atom
+
+    return atom(_octets(value).decode("latin-1"))
+
+
 def _mapping(value: dict[str, Any], *, in_table: bool) -> str:
     if "octets" in value:
         from burrowmq.cli.erlang_terms import flat
@@ -117,11 +123,11 @@ def _element(kind: str, value: Any, in_table: bool) -> str:
 def erlang(column: str, value: Any) -> str:
     """One `{column,value}` of the erlang formatter."""
     if isinstance(value, str) and column in ATOMS:
-        return f"{{{column},{value}}}"
+        return f"{{{column},{_atom(value)}}}"
     if isinstance(value, str) and value.startswith("<") and column.endswith("pid"):
         return f"{{{column},{value}}}"
     if isinstance(value, list) and column in ATOMS:
-        return f"{{{column},[{','.join(str(item) for item in value)}]}}"
+        return f"{{{column},[{','.join(_atom(item) for item in value)}]}}"
     return f"{{{column},{_term(value, in_table=False)}}}"
 
 

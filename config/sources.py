@@ -41,9 +41,9 @@ class Sources:
             path = next(filter(os.path.isfile, (f"{path}.conf", f"{path}.config")), path)
         named = self._environment.values.get("RABBITMQ_CONFIG_FILES")
         more = named or ("" if path is None else os.path.join(os.path.dirname(path), "conf.d"))
-        names = os.path.join(more, "*.conf") if os.path.isdir(more) else more
-        found = self._found(names)
-        if named and not found and not glob.has_magic(names):
+        folder, pattern = (more, "*.conf") if os.path.isdir(more) else ("", more)
+        found = self._found(folder, pattern)
+        if named and not found and not glob.has_magic(pattern):
             self._reading.warnings.append(f"RABBITMQ_CONFIG_FILES: there is no file {named}")
         for name in (*([] if path is None else [path]), *found):
             self._read_file(name)
@@ -88,9 +88,15 @@ class Sources:
         found = (plugins.remark(name) for name in names)
         self._reading.warnings += [f"{source}: {text}" for text in found if text]
 
-    def _found(self, pattern: str, at: Setting | None = None) -> list[str]:
-        """The files that a pattern fits. A directory that hides them is a problem: what they set would be missing."""
-        directory = os.path.dirname(pattern) or os.curdir
+    def _found(self, folder: str, pattern: str, at: Setting | None = None) -> list[str]:
+        """The files that a pattern fits, or the one that has it for its name; `folder` is no pattern.
+
+        A directory that hides them is a problem: what they set would be missing.
+        """
+        itself = os.path.join(folder, pattern)
+        if os.path.isfile(itself):
+            return [itself]
+        directory = os.path.dirname(itself) or os.curdir
         try:
             if glob.has_magic(pattern):
                 os.scandir(directory).close()
@@ -103,7 +109,7 @@ class Sources:
         except ValueError:
             self._reading.refuse(at or Setting("", "", directory, 0), NO_ZERO_BYTE)
             return []
-        return sorted(glob.glob(pattern))
+        return sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
 
     def _content(self, name: str, at: Setting | None = None) -> str | None:
         try:
@@ -168,8 +174,10 @@ class Sources:
     def _include(self, include: Include) -> None:
         """Read the file that a line names, or those that its pattern fits in name order; relative to that file."""
         at = Setting("include", include.path, include.source, include.line)
-        wanted = os.path.join(os.path.dirname(include.source), include.path)
-        for name in self._found(wanted, at) if glob.has_magic(wanted) else [wanted]:
+        folder = os.path.dirname(include.source)
+        wanted = os.path.join(folder, include.path)
+        is_pattern = glob.has_magic(include.path)
+        for name in self._found(folder, include.path, at) if is_pattern else [wanted]:
             if os.path.abspath(name) in self._open:
                 self._reading.refuse(at, f"{name} includes itself")
             elif len(self._reading.files) >= FILES_MAX:

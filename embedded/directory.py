@@ -33,7 +33,7 @@ class Directory:
                 os.mkdir(path, 0o700)
             except OSError as error:
                 raise BrokerError(f"no directory can be made for the broker: {error}") from error
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = _absolute(path)
         if self.is_own:
             self._pid = os.getpid()
             self._last = weakref.finalize(self, _remove, self.path, self._pid)
@@ -49,6 +49,17 @@ class Directory:
 def _remove(path: str, pid: int) -> None:
     if pid == os.getpid():
         remove_tree(path, is_lenient=True)
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """The same wherever the program goes later. Raises BrokerError."""
+    name = os.fsdecode(path)
+    if not name:
+        raise BrokerError("data_dir is empty: name a directory, or leave it out")
+    try:
+        return os.path.abspath(name)
+    except OSError as error:
+        raise BrokerError(f"data_dir is {name!r}, and the working directory is no more") from error
 
 
 def _temporary() -> str:

@@ -55,7 +55,7 @@ class InProcess:
         ours, theirs = socket.socketpair()
         try:
             self._child = subprocess.Popen(  # noqa: S603 - see above
-                [sys.executable, "-c", CODE, str(theirs.fileno()), ROOT],
+                [sys.executable, "-P", "-c", CODE, str(theirs.fileno()), ROOT],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),

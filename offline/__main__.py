@@ -91,9 +91,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StorageError as error:
         return _failed(IO_ERROR, str(error))
     except OSError as error:
-        # What fails in the directory names its file.
-        what = error.filename or "the report cannot be written"
-        return _failed(IO_ERROR, f"{what}: {error.strerror or error}")
+        # What fails in the directory names its file; who looks for the working directory gives no name.
+        is_nowhere = isinstance(error, FileNotFoundError)
+        what = "the working directory" if is_nowhere else "the report cannot be written"
+        return _failed(IO_ERROR, f"{error.filename or what}: {error.strerror or error}")
     except MemoryError as error:
         error.with_traceback(None)  # lets go of what was made, so that there is some for the words
         return _failed(

@@ -114,16 +114,15 @@ def recover(spool: Spool, stream: str, target: Path, *, is_all: bool) -> int:
 
 def _spool(arguments: argparse.Namespace) -> Spool:
     place: str = arguments.spool
-    if "://" not in place and not Path(place).is_dir():
-        raise BadArguments(f"{place} is no folder")
-    return Spool(
-        open_store(
-            place,
-            endpoint=arguments.endpoint,
-            region=arguments.region,
-            is_http_allowed=arguments.allow_http,
-        )
+    store = open_store(
+        place,
+        endpoint=arguments.endpoint,
+        region=arguments.region,
+        is_http_allowed=arguments.allow_http,
     )
+    if store.is_path and not Path(str(store)).is_dir():
+        raise BadArguments(f"{place} is no folder")
+    return Spool(store)
 
 
 def _row_count(spool: Spool, piece: Published) -> int:

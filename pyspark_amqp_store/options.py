@@ -2,7 +2,7 @@
 
 Owns no state. Needs neither Spark nor Arrow.
 
-    path            the data directory or backup (also `load(path)`)
+    path            the data directory or backup (also `load(path)`), or a `file:` URL of it
     view            messages (default) or records
     vhost           one or more virtual hosts, separated by commas
     queues          one or more queues
@@ -20,6 +20,7 @@ Invariant: a name that is not known is an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -28,6 +29,8 @@ from pyspark_amqp.options.reading import OptionReader
 
 SEQ_MAX: Final = (1 << 62) - 1
 VIEWS: Final = ("messages", "records")
+_FILE: Final = re.compile(r"\Afile:(//(?=/)|(?=/(?!/)))", re.IGNORECASE)
+"""What stands before a path in a URL of it: of the standard's three slashes, Spark writes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,9 @@ class StoreOptions:
 def read_store_options(options: Mapping[str, str]) -> StoreOptions:
     """Return what the query says. Raises: BadOptions, with everything that is wrong."""
     reader = OptionReader(options)
+    path = reader.required("path", "the data directory or the backup to read")
     found = StoreOptions(
-        path=reader.required("path", "the data directory or the backup to read"),
+        path=_FILE.sub("", path),
         view=reader.choice("view", VIEWS, "messages"),
         vhosts=reader.names("vhost"),
         queues=reader.names("queues"),

@@ -226,13 +226,14 @@ def check_quorum_critical(invocation: Invocation) -> int:
 
 
 def _critical_line(row: dict[str, Any]) -> str:
+    name = terms.escaped(row["readable_name"])
     if row["reason"]:
-        return f"{row['readable_name']} has no quorum: {row['reason']}"
+        return f"{name} has no quorum: {row['reason']}"
     online, members = row["online"], row["members"]
     if len(online) <= len(members) // 2:
-        return f"{row['readable_name']} has no quorum: {len(online)} of {len(members)} servers are online"
+        return f"{name} has no quorum: {len(online)} of {len(members)} servers are online"
     servers = " or ".join(online)
-    return f"{row['readable_name']} would lose quorum if server {servers} is stopped"
+    return f"{name} would lose quorum if server {servers} is stopped"
 
 
 def check_mirror_critical(invocation: Invocation) -> int:
@@ -265,7 +266,7 @@ def check_mirroring(invocation: Invocation) -> int:
         return _failed(invocation, text, policies=users, operator_policies=operators)
     told = [f"Policy {name} enables classic queue mirroring" for name in users]
     told += [f"Operator policy {name} enables classic queue mirroring" for name in operators]
-    return _failed(invocation, "\n".join(told))
+    return _failed(invocation, "\n".join(map(terms.escaped, told)))
 
 
 def _mirroring_policies(invocation: Invocation) -> tuple[list[str], list[str]]:

@@ -59,7 +59,7 @@ def cluster_status(invocation: Invocation) -> int:
         return OK
     invocation.banner(f"Cluster status of node {name} ...")
     sections = [
-        ("Basics", [f"Cluster name: {cluster}"]),
+        ("Basics", [f"Cluster name: {terms.escaped(cluster)}"]),
         ("Disk Nodes", [name]),
         ("Running Nodes", [name]),
         ("Versions", [f"{name}: RabbitMQ {status['rabbitmq_version']} on {status['erlang_version']}"]),

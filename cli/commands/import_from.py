@@ -257,7 +257,7 @@ def _follow(invocation: Invocation, listed: list[dict[str, Any]]) -> int:
         told = _progress(found)
         if told != said:
             said = told
-            invocation.banner(f"{told} ({int(time.monotonic() - began)} s)")
+            invocation.banner(terms.escaped(f"{told} ({int(time.monotonic() - began)} s)"))
         time.sleep(POLL_S)
     _report(invocation, found, listed)
     return OK if found["state"] == "finished" else TEMPFAIL

@@ -40,11 +40,11 @@ def migrate_queues(invocation: Invocation) -> int:
     for row in rows:
         if row["obstacle"] and not row["is_under_way"]:
             left += 1
-            invocation.say(f"{row['name']}: stays a classic queue: {row['obstacle']}")
+            _say(invocation, row["name"], f"stays a classic queue: {row['obstacle']}")
             continue
         told = "".join(f"; {change}" for change in row["changes"])
         if "dry-run" in invocation.flags:
-            invocation.say(f"{row['name']}: would be moved, messages: {row['messages']}{told}")
+            _say(invocation, row["name"], f"would be moved, messages: {row['messages']}{told}")
         else:
             left += not _move(invocation, row, told)
     if left and "dry-run" not in invocation.flags:
@@ -57,20 +57,24 @@ def _move(invocation: Invocation, row: Row, told: str) -> bool:
     try:
         invocation.node.request("POST", f"{PATH}/{segment(vhost)}/{segment(name)}", {})
     except Refused as refused:
-        invocation.say(f"{name}: stays a classic queue: {refused.reason}")
+        _say(invocation, name, f"stays a classic queue: {refused.reason}")
         return False
     said_s = time.monotonic()
     while (found := _progress(invocation, vhost, name)) is not None:
         if time.monotonic() - said_s >= SAY_S:
             said_s = time.monotonic()
-            invocation.say(f"{name}: {_words(found)}")
+            _say(invocation, name, _words(found))
         time.sleep(POLL_S)
     queue = invocation.node.get(f"/api/queues/{segment(vhost)}/{segment(name)}?columns=type")
     if queue["type"] != "quorum":
-        invocation.say(f"{name}: it was deleted meanwhile, and declared anew")
+        _say(invocation, name, "it was deleted meanwhile, and declared anew")
         return False
-    invocation.say(f"{name}: is a quorum queue{told}")
+    _say(invocation, name, f"is a quorum queue{told}")
     return True
+
+
+def _say(invocation: Invocation, name: str, text: str) -> None:
+    invocation.say(terms.escaped(f"{name}: {text}"))
 
 
 def _progress(invocation: Invocation, vhost: str, name: str) -> Row | None:

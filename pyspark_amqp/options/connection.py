@@ -71,9 +71,9 @@ def _from_parts(options: OptionReader, is_secured: bool) -> list[Address]:
         Address(
             host=options.text("amqp.host") or "localhost",
             port=port or (TLS_PORT if is_secured else PLAIN_PORT),
-            vhost=options.text("amqp.vhost") or "/",
-            user=options.text("amqp.user") or "guest",
-            password=options.text("amqp.password") or "guest",
+            vhost=options.exact("amqp.vhost", "/"),
+            user=options.exact("amqp.user", "guest"),
+            password=options.exact("amqp.password", "guest"),
         )
     ]
 

@@ -70,6 +70,10 @@ class OptionReader:
         self._asked.setdefault(name.lower(), name)
         return self._left.get(name.lower(), "").strip() or default
 
+    def exact(self, name: str, default: str) -> str:
+        """Return the option's text with the spaces around it, not the line end of a file; blanks count as not set."""
+        return default if self.text(name) is None else self._left[name.lower()].rstrip("\r\n")
+
     def required(self, name: str, why: str) -> str:
         """Return the option's text; without it, note why it must be there."""
         found = self.text(name)
@@ -143,12 +147,14 @@ class OptionReader:
         found = self.text(name)
         if found is None:
             return ()
-        listed = _json_names(found) if found.startswith("[") else found.split(",")
+        is_json = found.startswith(
+            "["
+        )  # its names are exact: a queue's may begin or end with a space
+        listed = _json_names(found) if is_json else [one.strip() for one in found.split(",")]
         if listed is None:
             self.refuse(name, found, "no JSON array of strings")
             return ()
-        stripped = [one.strip() for one in listed]
-        kept = tuple(dict.fromkeys(one for one in stripped if one))
+        kept = tuple(dict.fromkeys(one for one in listed if one))
         if not kept:
             self.refuse(name, found, "a list without a name in it")
         return kept

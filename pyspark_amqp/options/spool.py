@@ -2,7 +2,7 @@
 
 Owns no state. Called by the options of streams and of `mode=drain`.
 
-    a path, file://                     a folder that driver and executors share
+    a path, file:/path, file:///path    a folder that driver and executors share
     s3:// s3a:// gs:// abfss:// az://   an object store with conditional writes
 
 `spool.endpoint`, `spool.region` and `spool.allowHttp` are for S3 and what speaks like it. Who may use it is never an
@@ -23,9 +23,10 @@ _S3: Final = ("s3", "s3a")
 OBJECT_STORES: Final = (*_S3, "gs", "abfss", "abfs", "az")
 _FILE: Final = "file"
 _WITH_CONTAINER: Final = ("abfss", "abfs")  # container@account
-# What begins like a URL of a store and is none would be a path.
+# What begins like a URL and is none would be a path; `file:/path` is what Spark itself calls one.
 _HALF_URL: Final = re.compile(
-    r"(s3[an]?|gs|abfss?|az|wasbs?|hdfs|https?|ftp):(?!//)", re.IGNORECASE
+    r"(?!file:/)((s3[an]?|gs|abfss?|az|wasbs?|hdfs|https?|ftp|file):(?!//)|[a-z][a-z0-9+.-]*:/(?!/))",
+    re.IGNORECASE,
 )
 _WHY: Final = (
     "a folder that driver and executors share, or an object store; messages are made durable there"
@@ -66,6 +67,8 @@ def read_spool_place(found: OptionReader) -> SpoolPlace:
     if scheme not in OBJECT_STORES and scheme != _FILE:
         known = ", ".join(f"{each}://" for each in OBJECT_STORES)
         found.refuse("spoolLocation", location, f"neither a path nor one of {known}, file://")
+    elif location.lower().startswith("file://") and location[len("file://") :][:1] != "/":
+        found.refuse("spoolLocation", location, "no file:///path")
     elif scheme != _FILE and not urlsplit(location).netloc:
         found.refuse("spoolLocation", location, f"no {scheme}://bucket/prefix")
     if scheme not in _S3:

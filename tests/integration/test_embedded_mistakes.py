@@ -75,6 +75,20 @@ def test_two_on_one_directory(caller: Caller, running: Any) -> None:
     assert running.is_running
 
 
+def test_a_directory_without_a_place(
+    caller: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BrokerError, match="data_dir is empty: name a directory, or leave it out"):
+        caller.make("")
+    assert caller.make(os.fsencode(tmp_path)).data_dir == str(tmp_path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(BrokerError, match="'data', and the working directory is no more"):
+        caller.make("data")
+
+
 @pytest.mark.slow
 def test_a_directory_that_cannot_be(caller: Caller, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="ascii")

@@ -76,6 +76,17 @@ def test_a_broker_in_a_process_does_all_that_one_in_a_thread_does(tmp_path: Path
 
 
 @pytest.mark.slow
+def test_a_process_takes_no_module_of_the_working_directory_for_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("queue", "signal", "socket", "burrowmq"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('the project's own')\n")
+    monkeypatch.chdir(tmp_path)
+    with Broker(mode="process") as broker:
+        publish(broker, b"a")
+
+
+@pytest.mark.slow
 def test_a_process_that_was_killed_by_somebody_is_told_of() -> None:
     with Broker(mode="process", clock="manual") as broker:
         child = broker._run._child  # type: ignore[union-attr]

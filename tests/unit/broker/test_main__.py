@@ -394,10 +394,27 @@ def test_the_service_manager_and_the_file_of_the_process_are_told(
         assert seen[1].startswith("READY=1\n")
         assert manager.recv(1000).startswith(b"STOPPING=1")
     assert not pid.exists()
-    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "none" / "it.pid"))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "file" / "it.pid"))
     assert program.call() == 1
     assert "cannot write pid file" in program.log.text
-    assert "it.pid: No such file or directory" in program.log.text
+    assert "it.pid: File exists" in program.log.text
+
+
+def test_the_directory_of_the_process_file_is_made(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As RabbitMQ does: /run is empty when a machine has started."""
+    pid = tmp_path / "run" / "rabbitmq" / "it.pid"
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(pid))
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.append(pid.read_text())
+        program.stop()
+
+    assert program.call(look) == 0
+    assert seen == [f"{os.getpid()}\n"]
 
 
 def test_a_pipe_that_nobody_reads_is_no_file_of_the_process(
@@ -547,6 +564,18 @@ def test_a_log_file_that_cannot_be_opened_ends_it(program: Program, tmp_path: Pa
     assert program.call(**{"log.dir": str(tmp_path / "file"), "log.file": "node.log"}) == 1
     assert "burrowmq-server: cannot start: cannot open log file" in program.log.text
     assert "name another with log.file or log.dir" in program.log.text
+
+
+def test_a_relative_directory_of_a_working_directory_that_is_no_more_ends_it(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    program.data_dir = Path("data")
+    assert program.call() == 1
+    assert "cannot start: data directory data cannot be used: No such file" in program.log.text
 
 
 def test_a_process_is_older_each_time_it_is_asked() -> None:

@@ -200,6 +200,22 @@ def test_an_output_that_is_full_is_an_error(
     assert told == "Error: the output cannot be written: No space left on device\n"
 
 
+def test_a_working_directory_that_is_no_more_is_the_error(
+    served: Served,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["--data-dir", str(served.data_dir), "-q", "list_vhosts"]) == 0
+    assert main(["list_vhosts"]) == 74
+    told = capsys.readouterr().err
+    assert told == "Error: the working directory is no more: run this in another\n"
+
+
 def test_an_error_comes_after_what_was_printed(served: Served) -> None:
     command = [sys.executable, "-m", "burrowmq.cli", "--data-dir", str(served.data_dir)]
     ended = subprocess.run(

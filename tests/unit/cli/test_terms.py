@@ -54,6 +54,17 @@ def test_as_erlang() -> None:
     assert terms.erlang("tags", ["administrator"]) == "{tags,[administrator]}"
 
 
+def test_atoms_stand_in_quotes_where_erlang_needs_them() -> None:
+    """As RabbitMQ 3.10.8 lists a user with these tags."""
+    tags = "my-tag,Admin,x_y,a@b,if,cond,maybe,x1,1a,_a,a.b,a b,\x1b[31m,\x7f,a\x01,\\,a'b,a\"b,\u00df,\u65e5"
+    assert terms.erlang("tags", tags.split(",")) == (
+        r"{tags,['my-tag','Admin',x_y,a@b,'if','cond',maybe,x1,'1a','_a','a.b',"
+        r"""'a b','\e[31m','\d','a\001','\\','a\'b','a"b','Ã\237','æ\227¥']}"""
+    )
+    assert terms.erlang("type", "x-recent-history") == "{type,'x-recent-history'}"
+    assert terms.erlang("leader", "rabbit@my-host") == "{leader,'rabbit@my-host'}"
+
+
 def test_binaries_of_erlang_are_octets() -> None:
     assert terms.erlang("name", "") == "{name,<<>>}"
     assert terms.erlang("name", "\x1b\n") == '{name,<<"\\e\\n">>}'

@@ -36,6 +36,23 @@ def test_a_line_that_includes_stands_for_the_lines_of_those_files(tmp_path: Path
     assert row.source == f"{tmp_path / 'more' / '1.conf'}:2"
 
 
+def test_a_directory_is_no_pattern_and_a_file_may_have_one_for_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "rabbit[1]"
+    (folder / "conf.d").mkdir(parents=True)
+    file = folder / "a.conf"
+    file.write_text("include b[1].conf\ninclude *.inc\n")
+    more = [folder / "b[1].conf", folder / "c.inc", folder / "conf.d" / "d.conf"]
+    for each in more:
+        each.write_text("heartbeat = 30\n")
+    expected = tuple(map(str, (file, *more)))
+    assert load(str(file), {}, (), None).files == expected
+    assert (
+        load(str(file), {"RABBITMQ_CONFIG_FILES": str(folder / "conf.d")}, (), None).files
+        == expected
+    )
+    assert load(None, {"RABBITMQ_CONFIG_FILES": str(more[0])}, (), None).files == expected[1:2]
+
+
 def test_what_cannot_be_included_names_the_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

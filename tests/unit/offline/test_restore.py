@@ -204,3 +204,15 @@ def test_a_damaged_manifest_is_status_69(
     (tmp_path / MANIFEST).write_text(text)
     assert run(tmp_path / "other", str(tmp_path)) == 69
     assert MANIFEST in capsys.readouterr().err
+
+
+def test_a_working_directory_that_is_no_more_is_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["--data-dir", str(tmp_path / "data"), "restore", "backup"]) == 74
+    told = capsys.readouterr().err
+    assert told == "burrowmq-store: the working directory: No such file or directory\n"

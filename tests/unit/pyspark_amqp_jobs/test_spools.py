@@ -77,6 +77,7 @@ def test_refusals(root: Path, tmp_path: Path) -> None:
     there.touch()
     for words, text in (
         (["list", "--spool", str(tmp_path / "none")], "is no folder"),
+        (["list", "--spool", f"file:{tmp_path}/none"], "is no folder"),
         (["recover", "--spool", str(root)], "needs --stream and --to"),
         (
             ["recover", "--spool", str(root), "--stream", "x", "--to", str(tmp_path / "o")],
@@ -91,4 +92,5 @@ def test_refusals(root: Path, tmp_path: Path) -> None:
             run(*words)
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert run("list", "--spool", str(empty)) == "the spool is empty\n"
+    for place in (str(empty), f"file:{empty}", f"file://{empty}"):
+        assert run("list", "--spool", place) == "the spool is empty\n"

@@ -26,7 +26,8 @@ def test_everything() -> None:
     assert read_store_options(given) == StoreOptions(
         "/d", "records", ("/", "v"), ("a,b",), 5, 9, True, False, False, True, 1 << 20, True
     )
-    assert read_store_options({"path": "/d"}) == StoreOptions("/d")
+    for path in ("/d", "file:/d", "file:///d"):
+        assert read_store_options({"path": path}) == StoreOptions("/d")
 
 
 def test_what_is_wrong_is_told_together() -> None:

@@ -103,6 +103,10 @@ def test_mirrored_queues_are_what_is_deprecated(served: Served) -> None:
     assert output == (69, "", "Error:\nPolicy ha enables classic queue mirroring\n")
     assert '"policies":["ha"]' in served.ctl(mirrors, "--formatter", "json").out
     assert served.ctl("-q", features).code == 69
+    served.ctl("-q", "set_policy", "ha", ".*", '{"max-length":1}')
+    served.ctl("-q", "set_policy", "h\x1b[31m", ".*", '{"ha-mode":"all"}')
+    output = served.ctl("-q", mirrors)
+    assert output == (69, "", "Error:\nPolicy h\\033[31m enables classic queue mirroring\n")
 
 
 def test_questions_in_json_answer_what_was_asked(served: Served) -> None:

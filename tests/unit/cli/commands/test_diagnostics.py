@@ -31,6 +31,8 @@ def test_the_cluster(served: Served) -> None:
     document = json.loads(served.ctl("cluster_status", "--formatter", "json").out)
     assert document["running_nodes"] == document["disk_nodes"] == ["rabbit@test"]
     assert document["partitions"] == {}
+    assert served.ctl("set_cluster_name", "c\x1b[31m").code == 0
+    assert "\nCluster name: c\\033[31m\n" in served.ctl("cluster_status").out
 
 
 def test_feature_flags(served: Served) -> None:

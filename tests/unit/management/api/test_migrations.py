@@ -81,6 +81,14 @@ def test_one_under_way_is_shown_and_asked_for_again_goes_on(cluster: ServedClust
     assert (output.code, output.out.splitlines()[-1]) == (0, "a.one: is a quorum queue")
 
 
+def test_names_reach_a_terminal_as_escapes(cluster: ServedCluster) -> None:
+    served = cluster.served
+    served.api("PUT", "/api/queues/%2F/esc%1B[31m", {"durable": True})
+    output = served.ctl("-q", "migrate_queues", "--dry-run", "^esc")
+    assert output.out == "esc\\033[31m: would be moved, messages: 0\n"
+    assert served.ctl("-q", "migrate_queues", "^esc").out == "esc\\033[31m: is a quorum queue\n"
+
+
 def test_the_command_says_what_it_would_do_and_does_it(cluster: ServedCluster) -> None:
     served = cluster.served
     output = served.ctl("migrate_queues", "--dry-run", "^a")

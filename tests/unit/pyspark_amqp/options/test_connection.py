@@ -32,6 +32,13 @@ def test_parts() -> None:
     assert (found.find_password(), found.heartbeat_s, found.connection_name) == ("p", 7, "n")
 
 
+def test_spaces_are_part_of_names_and_passwords_and_line_ends_are_not() -> None:
+    (found,) = addresses(vhost=" v", user="u ", password=" p \n")
+    assert (found.vhost, found.user, found.password) == (" v", "u ", " p ")
+    (found,) = addresses(vhost="", user=" ", password="\n")
+    assert (found.vhost, found.user, found.password) == ("/", "guest", "guest")
+
+
 def test_several_uris_share_the_rest() -> None:
     found = addresses(
         uri="amqp://u@a,amqp://u@b:5/v", passwordEnv="SECRET", connectionTimeoutMs="250"

@@ -42,6 +42,7 @@ def test_durations(text: str, seconds: float) -> None:
         ("a", ("a",)),
         (" a, b ,a", ("a", "b")),
         ('["a,b", "c"]', ("a,b", "c")),
+        ('["", " a", "a ", "a"]', (" a", "a ", "a")),
     ],
 )
 def test_lists_of_names(text: str, names: tuple[str, ...]) -> None:

@@ -32,6 +32,9 @@ def test_a_stream_needs_a_queue_and_a_spool() -> None:
 
 
 def test_a_stream_of_defaults() -> None:
+    for place in ("file:/spool", "/a:/b", "rel/spool"):
+        spool = read_stream_options({"queue": "a", "spoolLocation": place}).task.spool
+        assert (spool.location, spool.is_object_store) == (place, False)
     found = read_stream_options({"queue": "a,b", "spoolLocation": "file:///spool"})
     assert found.queues == Queues(names=("a", "b"))
     assert not found.task.fails_on_malformed
@@ -82,6 +85,9 @@ def test_a_stream_of_everything() -> None:
         ({"prefetch": "65536"}, "no whole number from 1 to 65535"),
         ({"spoolLocation": "ftp://bucket/x"}, "neither a path nor one of s3://"),
         ({"spoolLocation": "s3:///x"}, "no s3://bucket/prefix"),
+        ({"spoolLocation": "file://localhost/x"}, "'file://localhost/x' is no file:///path"),
+        ({"spoolLocation": "file:x"}, "no path begins so; a URL has '://'"),
+        ({"spoolLocation": "dbfs:/x"}, "no path begins so; a URL has '://'"),
         ({"spoolLocation": "S3://b/x", "maxBytesPerTask": "5g"}, "at most 4g with a spool on"),
         ({"spoolLocation": "s3://key:secret@bucket/x"}, "credentials do not belong into a URL"),
         ({"spool.region": "eu-1"}, "'spool.region' is for a spoolLocation on S3"),

@@ -15,11 +15,16 @@ from pyspark_amqp.spool.posix import PosixStore
 from pyspark_amqp.spool.store import SpoolError
 
 
-@pytest.mark.parametrize("location", ["/spool", "file:///spool"])
+@pytest.mark.parametrize("location", ["/spool", "file:///spool", "file:/spool", "FILE:/spool"])
 def test_a_path_is_a_folder(location: str) -> None:
     store = open_store(location)
     assert isinstance(store, PosixStore)
     assert store.root == Path("/spool")
+
+
+def test_a_file_of_another_machine_is_none() -> None:
+    with pytest.raises(SpoolError, match="file://host/spool: no file:///path"):
+        open_store("file://host/spool")
 
 
 def test_without_obstore_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
