@@ -23,6 +23,7 @@ from burrowmq.broker.link.uri import Target
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.session.session import Session
+from burrowmq.lookup import connected
 from burrowmq.protocol.client.connection import ClientConnection, ClientOptions, plain
 from burrowmq.protocol.client.events import ClientEvent, ConnectionEnded, Opened
 from burrowmq.protocol.connection.sasl import NODE_MECHANISM
@@ -136,10 +137,10 @@ async def _connect(
     if target.tls is not None:
         wanted = target.tls.server_name
         server_name = target.host if wanted is None else wanted
+    sock = await connected(target.host, target.port)
     _, link = await loop.create_connection(
         lambda: TcpLink(loop, connection, owner),
-        target.host,
-        target.port,
+        sock=sock,
         ssl=context,
         server_hostname=server_name,
     )
