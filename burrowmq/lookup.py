@@ -53,7 +53,8 @@ class Lookups:
     async def find(self, host: str) -> Found:
         """Give the addresses of a host. Raises: OSError; UnicodeError for what no host can be called."""
         loop = asyncio.get_running_loop()
-        asker = loop, loop.create_future()
+        answer: asyncio.Future[Found] = loop.create_future()
+        asker = loop, answer
         with self._lock:
             if host not in self._askers:
                 self._askers[host] = []
@@ -61,7 +62,7 @@ class Lookups:
             self._askers[host].append(asker)
         try:
             self._start_thread()
-            return await asker[1]
+            return await answer
         finally:
             with self._lock:
                 if asker in self._askers.get(host, ()):
