@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -141,7 +142,7 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     loop = asyncio.get_running_loop()
-    memory = OutOfMemory(LogObserver(sinks.files()).memory_exhausted)
+    memory = OutOfMemory(partial(_say_exhausted, sinks.files()))
     memory.watch(loop)
     try:
         return await _serve(loaded, sinks, tail, memory, pid)
@@ -151,6 +152,11 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
     finally:
         sinks.close()
         _deafen(loop)
+
+
+def _say_exhausted(files: Sinks) -> None:
+    LogObserver(files).memory_exhausted()
+    files.finish()  # nothing comes behind it
 
 
 def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles) -> None:
