@@ -119,11 +119,16 @@ class _Observer(LogObserver):
 
     def __init__(self, sinks: Sinks, memory: OutOfMemory) -> None:
         super().__init__(sinks)
+        self._sinks = sinks
         self._memory = memory
 
     def bug_found(self, connection: str, error: BaseException) -> None:
         self._memory.found(error)
         super().bug_found(connection, error)
+
+    def invariant_broken(self, sentence: str) -> None:
+        super().invariant_broken(sentence)
+        self._sinks.finish()  # the process ends at once
 
 
 def _say_start(observer: LogObserver, node: Node) -> None:
