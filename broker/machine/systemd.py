@@ -1,9 +1,9 @@
 """Tells the service manager how the process is, as sd_notify does: ready, stopping, alive.
 
 State: where to send (the socket that systemd names in the environment; nothing is sent where there is none), and the
-timers of the watchdog and of who did not get in. Made and called by `broker.__main__`, on the loop. A message that cannot
-be sent is dropped: the broker works without a service manager. One that is only too busy is told again that this is
-ready: without that word it would end the service.
+timers of the watchdog and of who did not get in. Made and called by `broker.__main__`, on the loop. A message that
+cannot be sent is dropped: the broker works without a service manager. One that is only too busy is told again that this
+is ready: without that word it would end the service.
 
 Source: sd_notify(3), sd_watchdog_enabled(3).
 """

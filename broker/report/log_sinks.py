@@ -3,8 +3,8 @@
 State: the loggers that `broker.report.log.make_logger` made, one a sink, and the open log file with its thread. A file
 that grows beyond its limit is renamed to `name.0`, the one before to `name.1` and so on, up to the count that is kept;
 a file that somebody moved away (logrotate) is opened again under its name. Made by `broker.__main__`; written on the
-loop and by the store's threads, one whole line at a time. Nobody waits for the disk behind the file, as nobody waits for
-the reader of a console.
+loop and by the store's threads, one whole line at a time. Nobody waits for the disk behind the file, as nobody waits
+for the reader of a console.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class Sinks:
 class LogFile:
     """A text file that is appended to, rotated by size, and opened again when it was moved.
 
-    A thread of its own does that, for as long as the disk lets it wait: a file system that is frozen, or whose server is
-    gone, would else stop whoever logs. What is not written yet is kept, up to KEPT_BYTES; lines beyond that are dropped,
-    and `on_resumed` is told how many when the file has taken those before them.
+    A thread of its own does that, for as long as the disk lets it wait: a file system that is frozen, or whose server
+    is gone, would else stop whoever logs. What is not written yet is kept, up to KEPT_BYTES; lines beyond that are
+    dropped, and `on_resumed` is told how many when the file has taken those before them.
     """
 
     def __init__(self, path: str, size_max: int = 0, count: int = 10) -> None:
