@@ -1,11 +1,12 @@
-"""Connections to hosts that have names, whose lookup holds up nobody, and no end of a loop.
+"""What a link looks up before there is one, and connections to hosts that have names: it holds up nobody else, nor an end.
 
-A resolver that does not answer keeps its thread for half a minute or more, and nothing can call it back. uvloop looks
-names up in two threads for the whole process, and waits for all that were asked for when the loop ends, also for those
-that nobody wants any more; asyncio has them in the few threads of its executor, and waits for those. Here each name is
-looked up once at a time, in threads that the process does not wait for.
+A resolver that does not answer keeps its thread for half a minute or more, a file system whose server is gone for ever,
+and nothing can call them back. uvloop looks names up in two threads for the whole process, and waits for all that were
+asked for when the loop ends, also for those that nobody wants any more; asyncio has the few threads of its executor,
+which answers over HTTP need, and waits for those. Here each thing is looked up once at a time, in threads that the
+process does not wait for.
 
-State owned: who waits for which name, and how many threads there are. Called on any loop, by who opens links.
+State owned: who waits for what, and how many threads there are. Called on any loop, by who opens links.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 Found: TypeAlias = list[tuple[Any, ...]]
 """As `socket.getaddrinfo` gives it."""
-Asker: TypeAlias = tuple[asyncio.AbstractEventLoop, asyncio.Future[Found]]
+K = TypeVar("K")
+V = TypeVar("V")
 MOST: Final = 16
 
 
@@ -39,34 +41,34 @@ def _written(host: str) -> Found:
     return []
 
 
-class Lookups:
-    """See the module. `resolve` waits for the resolver."""
+class Lookups(Generic[K, V]):
+    """See the module. `resolve` is what may take long."""
 
-    def __init__(self, resolve: Callable[[str], Found] = _addresses, most: int = MOST) -> None:
+    def __init__(self, resolve: Callable[[K], V], most: int = MOST) -> None:
         self._resolve = resolve
         self._most = most
         self._lock = threading.Lock()
-        self._askers: dict[str, list[Asker]] = {}
-        self._waiting: deque[str] = deque()
+        self._askers: dict[K, list[tuple[asyncio.AbstractEventLoop, asyncio.Future[V]]]] = {}
+        self._waiting: deque[K] = deque()
         self._thread_count = 0
 
-    async def find(self, host: str) -> Found:
-        """Give the addresses of a host. Raises: OSError; UnicodeError for what no host can be called."""
+    async def find(self, asked: K) -> V:
+        """Give what `resolve` finds. Raises what it raises, and OSError when there is no thread for it."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Found] = loop.create_future()
+        answer: asyncio.Future[V] = loop.create_future()
         asker = loop, answer
         with self._lock:
-            if host not in self._askers:
-                self._askers[host] = []
-                self._waiting.append(host)
-            self._askers[host].append(asker)
+            if asked not in self._askers:
+                self._askers[asked] = []
+                self._waiting.append(asked)
+            self._askers[asked].append(asker)
         try:
             self._start_thread()
             return await answer
         finally:
             with self._lock:
-                if asker in self._askers.get(host, ()):
-                    self._askers[host].remove(asker)
+                if asker in self._askers.get(asked, ()):
+                    self._askers[asked].remove(asker)
 
     def _start_thread(self) -> None:
         with self._lock:
@@ -74,53 +76,58 @@ class Lookups:
                 return  # one of them is at it, or comes to it
             self._thread_count += 1
         try:
-            threading.Thread(target=self._work, name="looks up hosts", daemon=True).start()
+            threading.Thread(target=self._work, name="looks up", daemon=True).start()
         except RuntimeError as error:
             with self._lock:
                 self._thread_count -= 1
             raise OSError(errno.EAGAIN, str(error)) from error
 
-    def _next(self) -> str | None:
-        """Choose a host that somebody waits for; without one this thread ends."""
+    def _next(self) -> tuple[K] | None:
+        """Choose what somebody waits for; without it this thread ends."""
         with self._lock:
             while self._waiting:
-                host = self._waiting.popleft()
-                if self._askers[host]:
-                    return host
-                del self._askers[host]
+                asked = self._waiting.popleft()
+                if self._askers[asked]:
+                    return (asked,)
+                del self._askers[asked]
             self._thread_count -= 1
             return None
 
     def _work(self) -> None:
-        while (host := self._next()) is not None:
+        while chosen := self._next():
+            (asked,) = chosen
+            settle: Callable[[asyncio.Future[V]], None]
             try:
-                settle = partial(_give, self._resolve(host))
+                settle = partial(_give, self._resolve(asked))
             except Exception as error:  # noqa: BLE001 - whoever asked is told
                 settle = partial(_fail, error)
             with self._lock:
-                askers = self._askers.pop(host)
+                askers = self._askers.pop(asked)
             for loop, answer in askers:
                 with suppress(RuntimeError):  # the loop is closed: nobody asks any more
                     loop.call_soon_threadsafe(settle, answer)
 
 
-def _give(found: Found, answer: asyncio.Future[Found]) -> None:
+def _give(found: V, answer: asyncio.Future[V]) -> None:
     if not answer.done():
         answer.set_result(found)
 
 
-def _fail(error: Exception, answer: asyncio.Future[Found]) -> None:
+def _fail(error: Exception, answer: asyncio.Future[V]) -> None:
     if not answer.done():
         answer.set_exception(error)
 
 
-_lookups: Final = Lookups()
+_hosts: Final = Lookups(_addresses)
 
 
-async def connected(host: str, port: int, lookups: Lookups = _lookups) -> socket.socket:
-    """Give a socket that is connected to the first address of a host that takes it. Raises: as `Lookups.find`."""
+async def connected(host: str, port: int, hosts: Lookups[str, Found] = _hosts) -> socket.socket:
+    """Give a socket that is connected to the first address of a host that takes it.
+
+    Raises: OSError; UnicodeError for what no host can be called.
+    """
     refusals: list[OSError] = []
-    for family, kind, protocol, _, address in _written(host) or await lookups.find(host):
+    for family, kind, protocol, _, address in _written(host) or await hosts.find(host):
         try:
             return await _connected(
                 socket.socket(family, kind, protocol), (address[0], port, *address[2:])

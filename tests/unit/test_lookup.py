@@ -37,7 +37,7 @@ class Resolver:
 def run(step: Callable[[], Coroutine[None, None, None]]) -> None:
     asyncio.run(asyncio.wait_for(step(), 20))
     for thread in threading.enumerate():
-        if thread.name == "looks up hosts":
+        if thread.name == "looks up":
             thread.join()
 
 
