@@ -130,7 +130,7 @@ async def connected(host: str, port: int, hosts: Lookups[str, Found] = _hosts) -
     for family, kind, protocol, _, address in _written(host) or await hosts.find(host):
         try:
             return await _connected(
-                socket.socket(family, kind, protocol), (address[0], port, *address[2:])
+                socket.socket(family, kind, protocol), (_scoped(*address), port)
             )
         except OSError as error:
             refusals.append(error)
@@ -138,6 +138,11 @@ async def connected(host: str, port: int, hosts: Lookups[str, Found] = _hosts) -
     if len(texts) == 1:
         raise refusals[0]
     raise OSError("; ".join(texts) or "it has no address")
+
+
+def _scoped(host: str, _port: int, _flow: int = 0, scope: int = 0) -> str:
+    """Write an address with the interface that it is of, which uvloop passes over elsewhere."""
+    return f"{host}%{scope}" if scope else host
 
 
 async def _connected(sock: socket.socket, address: tuple[Any, ...]) -> socket.socket:

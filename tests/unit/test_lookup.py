@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import socket
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
+from pathlib import Path
 
 import pytest
+import uvloop
 
 from burrowmq.lookup import Found, Lookups, connected
 
@@ -151,3 +155,28 @@ def test_a_host_without_an_address_is_none() -> None:
             await connected("name", 1, Lookups(resolver))
 
     run(ask)
+
+
+def _link_local() -> str:
+    """The address of an interface that is no address without its name; "" where there is none."""
+    for line in Path("/proc/net/if_inet6").read_text().splitlines():
+        octets, *_, name = line.split()
+        if octets.startswith("fe80"):
+            return f"{':'.join(re.findall('....', octets))}%{name}"
+    return ""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/if_inet6"), reason="no IPv6 here")
+@pytest.mark.parametrize("make_loop", [uvloop.new_event_loop, asyncio.new_event_loop])
+def test_an_address_of_one_interface_is_reached(
+    make_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def ask() -> None:
+        for host in filter(None, ("::1", _link_local())):
+            with socket.create_server(("::", 0), family=socket.AF_INET6) as server:
+                sock = await connected(host, server.getsockname()[1])
+                assert sock.getpeername()[1] == server.getsockname()[1]
+                sock.close()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(ask())
