@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -44,6 +45,7 @@ from burrowmq.config.errors import ConfigError
 from burrowmq.config.given import Loaded
 from burrowmq.config.load import load, parse_argv
 from burrowmq.config.schema import LogConfig
+from burrowmq.lookup import MORE_THREADS
 from burrowmq.storage.directory.recovery import definitions_bytes
 
 EX_IOERR = 74
@@ -59,9 +61,6 @@ clients without heartbeats. Both as in RabbitMQ. The last two are other daemons'
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 STDERR = 2
 GIVEN_EVERY_S = 1.0
-MORE_THREADS = (
-    "it needs five: raise the limit of processes (ulimit -u, TasksMax=, pids.max) or of memory"
-)
 LOOP_FILES = 20
 """What the loop is made of, and what is loaded before the node itself can say how many there are."""
 SWITCH_INTERVAL_S = 0.001
@@ -131,11 +130,16 @@ class _Observer(LogObserver):
 
     def __init__(self, sinks: Sinks, memory: OutOfMemory) -> None:
         super().__init__(sinks)
+        self._sinks = sinks
         self._memory = memory
 
     def bug_found(self, connection: str, error: BaseException) -> None:
         self._memory.found(error)
         super().bug_found(connection, error)
+
+    def invariant_broken(self, sentence: str) -> None:
+        super().invariant_broken(sentence)
+        self._sinks.finish()  # the process ends at once
 
 
 def _say_start(observer: LogObserver, node: Node) -> None:
@@ -159,7 +163,7 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
     loop = asyncio.get_running_loop()
     _keep_giving(loop, consoles, sinks)
     loop.set_default_executor(PatientExecutor(thread_name_prefix="asyncio"))
-    memory = OutOfMemory(LogObserver(sinks.files()).memory_exhausted)
+    memory = OutOfMemory(partial(_say_exhausted, sinks.files()))
     memory.watch(loop)
     try:
         return await _serve(loaded, sinks, tail, memory, pid)
@@ -169,6 +173,11 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
     finally:
         sinks.close()
         _deafen(loop)
+
+
+def _say_exhausted(files: Sinks) -> None:
+    LogObserver(files).memory_exhausted()
+    files.finish()  # nothing comes behind it
 
 
 def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles, sinks: Sinks) -> None:
@@ -322,7 +331,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RuntimeError as error:
         if str(error) != NO_THREAD:
             raise
-        sys.stderr.write(f"burrowmq-server: cannot start: {error}: {MORE_THREADS}\n")
+        sys.stderr.write(f"burrowmq-server: cannot start: {error}: it needs five: {MORE_THREADS}\n")
         return 1
     finally:
         pid.remove()

@@ -167,6 +167,7 @@ class NodeClient:
         sent.update(self._authorization())
         deadline_s = None if self.timeout_s is None else time.monotonic() + self.timeout_s
         try:
+            self._look_up()
             connection.request(method, path, body=data, headers=sent)
             response = connection.getresponse()
             raw, status = self._read(connection, response, deadline_s), response.status
@@ -255,6 +256,33 @@ class NodeClient:
         if parts.scheme == "https":
             return http.client.HTTPSConnection(host, port, timeout=self.timeout_s)
         return http.client.HTTPConnection(host, port, timeout=self.timeout_s)
+
+    def _look_up(self) -> None:
+        """Find the host within the time that there is; a resolver that does not answer takes longer, and no ^C.
+
+        Raises: OSError.
+        """
+        if not self.url:
+            return
+        # Here: the control socket needs none.
+        from threading import Event, Thread
+
+        host, is_answered, faults = urlsplit(self.url).hostname, Event(), list[OSError]()
+
+        def ask() -> None:
+            try:
+                socket.getaddrinfo(host, None)
+            except OSError as error:
+                faults.append(error)
+            except UnicodeError:
+                faults.append(OSError(0, f"no host can be called {host}"))
+            is_answered.set()
+
+        Thread(target=ask, daemon=True).start()
+        if not is_answered.wait(self.timeout_s):
+            raise TimeoutError
+        for fault in faults:
+            raise fault
 
     def _authorization(self) -> dict[str, str]:
         if not self.url:

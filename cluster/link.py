@@ -29,6 +29,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from burrowmq.cluster import wire
 from burrowmq.cluster.wire import Delivered, Greeting, Parser, Pinged, Ponged, Refused, WireError
+from burrowmq.lookup import connected
 
 CONNECT_S: Final = 2.0
 """For a socket, TLS and login."""
@@ -353,7 +354,7 @@ class Link:
     async def _log_in(self, where: Server) -> tuple[_Socket, Greeting]:
         loop = asyncio.get_running_loop()
         transport, socket = await loop.create_connection(
-            lambda: _Socket(self, where), where.host, where.port
+            lambda: _Socket(self, where), sock=await connected(where.host, where.port)
         )
         try:
             info = await socket.hello

@@ -23,6 +23,7 @@ from burrowmq.cluster.wire import (
     WireError,
     encode_connect,
 )
+from burrowmq.lookup import connected
 
 PATIENCE_S: Final = 2.0
 
@@ -55,7 +56,8 @@ async def _sight(where: Server, caller: Caller) -> Sighting:
     greeting = None
     try:
         async with asyncio.timeout(PATIENCE_S):
-            reader, writer = await asyncio.open_connection(where.host, where.port, limit=LINE_MAX)
+            sock = await connected(where.host, where.port)
+            reader, writer = await asyncio.open_connection(sock=sock, limit=LINE_MAX)
             try:
                 greeting = await _greeting(reader)
                 reason = _objection_to(greeting)

@@ -29,7 +29,7 @@ from burrowmq.embedded.disk_faults import DiskFaults, FaultyDefinitionStore, Fau
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.refusals import Refusals
 from burrowmq.embedded.settings import Ports, Settings
-from burrowmq.host_names import MORE_THREADS
+from burrowmq.lookup import MORE_THREADS
 from burrowmq.protocol.codec import Message
 from burrowmq.storage.errors import StorageError
 

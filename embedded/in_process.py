@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ CODE = (
     " from burrowmq.embedded.in_process import serve; serve(int(sys.argv[1]))"
 )
 END_S = 30.0
-"""How long a child may take to end once it was told."""
+"""How long a child may take to end once it was told; one that does not is killed."""
 
 
 class InProcess:
@@ -97,7 +98,8 @@ class InProcess:
         while True:
             with self._change:
                 while self._is_read and number not in self._answers:
-                    self._change.wait()
+                    if not self._change.wait(pipe.patience_s):
+                        raise TimeoutError
                 if number in self._answers:
                     return self._answers[number]
                 self._is_read = True
@@ -118,13 +120,16 @@ class InProcess:
         return f" with status {status}"
 
     def stop(self) -> bool:
-        """Stop it cleanly; False when the store could not be closed so, or the process had ended already."""
+        """Stop it cleanly; False when the store could not be closed so, or the process had ended already or hangs."""
+        until = time.monotonic() + END_S
+        if self._pipe is not None:
+            self._pipe.wait_no_longer(END_S)
         try:
             return self.ask("stop") is True
         except BrokerError:
             return False
         finally:
-            self._end(END_S)
+            self._end(max(0.0, until - time.monotonic()))
 
     def kill(self) -> None:
         """Kill the process."""

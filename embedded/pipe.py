@@ -24,6 +24,13 @@ class Pipe:
         self._end = end
         self._sending = threading.Lock()
         self._read = bytearray()
+        self.patience_s: float | None = None
+        """How long each wait for the other end may take; None for ever."""
+
+    def wait_no_longer(self, patience_s: float) -> None:
+        """From now on; who waits already goes on."""
+        self.patience_s = patience_s
+        self._end.settimeout(patience_s)
 
     def send(self, value: object) -> None:
         """Send an object. Raises OSError when the other end is gone."""

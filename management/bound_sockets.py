@@ -20,6 +20,9 @@ from burrowmq.broker.sockets.listener import way_out
 from burrowmq.management import settings
 
 BACKLOG = 128
+UNREAD_MS = 60_000
+"""How long a client may take nothing of an answer: nobody else would ever end its connection, which is a descriptor and
+some MB, and takes no password."""
 
 
 class CannotOpen(OSError):
@@ -125,6 +128,8 @@ def _bind_tcp(host: str, port: int, *, is_optional: bool) -> socket.socket | Non
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        # Accepted sockets have it from this one, and the kernel sees to it.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
         sock.bind((host, port))
         sock.listen(BACKLOG)
         sock.setblocking(False)

@@ -3,7 +3,8 @@
 State: the connections that have asked for nothing yet. Each accepted socket is a descriptor, of which the store needs
 some; whoever does not need a password for one must not keep it. As in RabbitMQ, the first header has to be there after
 five seconds, and a body that has begun has to go on, and a connection that was answered has to ask again, within a
-minute. Called by `management.server` for its listeners on TCP; who comes by the control socket has as long as it likes.
+minute; who takes nothing of an answer for as long is cut off by the kernel (`bound_sockets`). Called by
+`management.server` for its listeners on TCP; who comes by the control socket has as long as it likes.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ everything when it is cancelled or fails.
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 import os
 import platform
@@ -15,14 +14,16 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import field
+from typing import Final
 
 from burrowmq.broker.link.link import Link, LinkOwner
 from burrowmq.broker.link.local import LocalLink
 from burrowmq.broker.link.tcp import TcpLink
-from burrowmq.broker.link.uri import Target
+from burrowmq.broker.link.uri import Target, TlsWish
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.session.session import Session
+from burrowmq.lookup import Lookups, connected
 from burrowmq.protocol.client.connection import ClientConnection, ClientOptions, plain
 from burrowmq.protocol.client.events import ClientEvent, ConnectionEnded, Opened
 from burrowmq.protocol.connection.sasl import NODE_MECHANISM
@@ -131,29 +132,23 @@ async def _connect(
     connection: ClientConnection,
     owner: LinkOwner,
 ) -> TcpLink:
-    context = None if target.tls is None else await _tls_context(loop, target)
+    context = None if target.tls is None else await _contexts.find(target.tls)
     server_name = None
     if target.tls is not None:
         wanted = target.tls.server_name
         server_name = target.host if wanted is None else wanted
+    sock = await connected(target.host, target.port)
     _, link = await loop.create_connection(
         lambda: TcpLink(loop, connection, owner),
-        target.host,
-        target.port,
+        sock=sock,
         ssl=context,
         server_hostname=server_name,
     )
     return link
 
 
-async def _tls_context(loop: asyncio.AbstractEventLoop, target: Target) -> ssl.SSLContext:
-    """Reads files: not on the loop."""
-    return await loop.run_in_executor(None, functools.partial(_make_context, target))
-
-
-def _make_context(target: Target) -> ssl.SSLContext:
-    wish = target.tls
-    assert wish is not None, "asked for amqps only"
+def _make_context(wish: TlsWish) -> ssl.SSLContext:
+    """Reads files, whose disk may not answer."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = wish.is_verified and wish.server_name != ""
     context.verify_mode = ssl.CERT_REQUIRED if wish.is_verified else ssl.CERT_NONE
@@ -164,6 +159,9 @@ def _make_context(target: Target) -> ssl.SSLContext:
     if wish.certfile:
         context.load_cert_chain(wish.certfile, wish.keyfile or None, wish.password or None)
     return context
+
+
+_contexts: Final = Lookups(_make_context)
 
 
 def _options(opener: Opener, target: Target, name: str) -> ClientOptions:

@@ -29,7 +29,7 @@ END_PATIENCE_S: Final = 0.5
 """How long the end of the process waits for a reader of its last lines."""
 
 
-def _nobody(_: int) -> None:
+def nobody(_: int) -> None:
     """Nobody asks."""
 
 
@@ -56,7 +56,7 @@ class Console:
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
         self._dropped = 0
-        self.on_resumed: Callable[[int], None] = _nobody
+        self.on_resumed: Callable[[int], None] = nobody
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

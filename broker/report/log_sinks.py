@@ -1,10 +1,10 @@
 """Where log lines go: standard error, a file, or both, each with its level and form; levels may change while it runs.
 
-State: the loggers that `broker.report.log.make_logger` made, one a sink, and the open log file. A file that grows
-beyond its limit is renamed to `name.0`, the one before to `name.1` and so on, up to the count that is kept; a file that
-somebody moved away (logrotate) is opened again under its name. A pipe or a terminal in a file's place is neither
-rotated nor waited for. Made by `broker.__main__`; written on the loop and by
-the store's threads, one whole line at a time.
+State: the loggers that `broker.report.log.make_logger` made, one a sink, and the open log file with its thread. A file
+that grows beyond its limit is renamed to `name.0`, the one before to `name.1` and so on, up to the count that is kept;
+a file that somebody moved away (logrotate) is opened again under its name. Nobody waits for the disk behind the file,
+as nobody waits for the reader of a console, or of a pipe or a terminal in a file's place, which is not rotated either.
+Made by `broker.__main__`; written on the loop and by the store's threads, one whole line at a time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TextIO
 
-from burrowmq.broker.report.console import Console
+from burrowmq.broker.report.console import END_PATIENCE_S, KEPT_BYTES, Console, nobody
 from burrowmq.broker.report.log import make_logger
 from burrowmq.records import dataclass
 
@@ -43,13 +44,19 @@ class Sinks:
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = tuple(sinks)
         for at, each in enumerate(self._sinks):
-            if isinstance(each.stream, Console):
+            if isinstance(each.stream, Console | LogFile):
                 each.stream.on_resumed = partial(self._say_dropped, at)
         self._loggers = [make_logger(each.level, each.form, each.stream) for each in self._sinks]
 
     def files(self) -> Sinks:
         """Those of the sinks that are files: for what standard error has in other words."""
         return Sinks([each for each in self._sinks if isinstance(each.stream, LogFile | LogPipe)])
+
+    def finish(self) -> None:
+        """Have the files take all lines by now, if their disk does within half a second."""
+        for each in self._sinks:
+            if isinstance(each.stream, LogFile):
+                each.stream.finish()
 
     def close(self) -> None:
         """Close the files among the sinks; lines that come later are dropped there."""
@@ -68,7 +75,9 @@ class Sinks:
         self._loggers = [make_logger(level, each.form, each.stream) for each in self._sinks]
 
     def _say_dropped(self, at: int, count: int) -> None:
-        self._loggers[at].warning("lines_dropped", count=count, reason="nobody read them")
+        is_file = isinstance(self._sinks[at].stream, LogFile)
+        reason = "the disk did not take them" if is_file else "nobody read them"
+        self._loggers[at].warning("lines_dropped", count=count, reason=reason)
 
     def debug(self, event: str, **fields: Any) -> None:
         """A line for somebody who looks for a fault."""
@@ -97,47 +106,88 @@ class Sinks:
 
 
 class LogFile:
-    """A text file that is appended to, rotated by size, and opened again when it was moved."""
+    """A text file that is appended to, rotated by size, and opened again when it was moved.
+
+    A thread of its own does that, for as long as the disk lets it wait: a file system that is frozen, or whose server
+    is gone, would else stop whoever logs. What is not written yet is kept, up to KEPT_BYTES; lines beyond that are
+    dropped, and `on_resumed` is told how many when the file has taken those before them.
+    """
 
     def __init__(self, path: str, size_max: int = 0, count: int = 10) -> None:
         self.path = path
         self._size_max = size_max
         self._count = count
-        self._lock = threading.Lock()
+        self._change = threading.Condition()
+        # Of these: the lines that nobody writes yet, how much is not written, how many were dropped.
+        self._kept: deque[str] = deque()
+        self._unwritten_bytes = 0
+        self._dropped = 0
         self._is_closed = False
+        self.on_resumed: Callable[[int], None] = nobody
         self._file = _open(path)
+        self._thread = threading.Thread(target=self._work, name="log file", daemon=True)
+        self._thread.start()
 
     def write(self, text: str) -> int:
-        """Append; a line that cannot be written is dropped: the broker goes on without it."""
-        with self._lock:
+        """Have it appended, or drop it; it counts as written."""
+        with self._change:
             if self._is_closed:
                 return 0
-            # A file that cannot be renamed, or looked at, still takes lines: it grows until it can.
-            with suppress(OSError):
-                self._follow()
-                if self._size_max and self._file.tell() + len(text) > self._size_max:
-                    self._rotate()
-            try:
-                return self._file.write(text)
-            except OSError:
-                return 0
+            if self._dropped or self._unwritten_bytes + len(text) > KEPT_BYTES:
+                self._dropped += max(1, text.count("\n"))
+            else:
+                self._kept.append(text)
+                self._unwritten_bytes += len(text)
+                self._change.notify_all()
+        return len(text)
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
-        with self._lock:
-            if self._is_closed:
-                return
-            try:
-                self._file.flush()
-            except OSError:
-                return
+        """Nothing waits longer than the disk wants it to."""
+
+    def finish(self, patience_s: float = END_PATIENCE_S) -> None:
+        """Wait until all is handed to the operating system, but no longer than that."""
+        with self._change:
+            self._change.wait_for(lambda: not self._unwritten_bytes, patience_s)
 
     def close(self) -> None:
         """Write no more: lines of whoever still has some are dropped."""
-        with self._lock:
+        with self._change:
             self._is_closed = True
-            with suppress(OSError):  # what was not written until now is dropped
-                self._file.close()
+            self._change.notify_all()
+        self._thread.join(END_PATIENCE_S)
+
+    def _work(self) -> None:
+        while texts := self._next():
+            for text in texts:
+                self._append(text)
+            with suppress(OSError):
+                self._file.flush()
+            with self._change:
+                self._unwritten_bytes -= sum(map(len, texts))
+                self._change.notify_all()
+                dropped = 0 if self._unwritten_bytes else self._dropped
+                self._dropped -= dropped
+            if dropped:
+                self.on_resumed(dropped)
+        with suppress(OSError):  # what was not written until now is dropped
+            self._file.close()
+
+    def _next(self) -> deque[str]:
+        """Wait for lines; there are none behind the end."""
+        with self._change:
+            self._change.wait_for(lambda: self._kept or self._is_closed)
+            texts, self._kept = self._kept, deque()
+            return texts
+
+    def _append(self, text: str) -> None:
+        """A line that cannot be written is dropped: the broker goes on without it."""
+        # A file that cannot be renamed, or looked at, still takes lines: it grows until it can.
+        with suppress(OSError):
+            self._follow()
+            if self._size_max and self._file.tell() + len(text) > self._size_max:
+                self._rotate()
+        with suppress(OSError):
+            self._file.write(text)
 
     def _follow(self) -> None:
         """Open the file again when another, or none, has its name now."""

@@ -31,6 +31,7 @@ from pyspark_amqp.wire.errors import (
     ConnectionLost,
     LoginRefused,
     StepTimeout,
+    WireError,
 )
 from pyspark_amqp.wire.table import FieldTable, decode_table, encode_table
 from pyspark_amqp.wire.transport import Transport
@@ -45,16 +46,16 @@ def connect(
 ) -> Connection:
     """Connect to the first of the addresses that answers; a refused login is not tried elsewhere.
 
-    Raises: BadAddress, ConnectFailed, LoginRefused.
+    Raises: BadAddress, ConnectFailed, LoginRefused; of a broker that greets and then hangs, or goes, what it did.
     """
     if isinstance(address, Address):
         address = [address]
     candidates = parse_addresses(address) if isinstance(address, str) else list(address)
-    failures: list[ConnectFailed] = []
+    failures: list[WireError] = []
     for candidate in candidates:
         try:
             return Connection(candidate, timeout_s)
-        except ConnectFailed as error:
+        except (ConnectFailed, ConnectionLost, StepTimeout) as error:
             failures.append(error)
     if len(failures) == 1:
         raise failures[0]

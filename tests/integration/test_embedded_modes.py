@@ -28,7 +28,7 @@ import pika
 import pytest
 import uvloop
 
-from burrowmq.embedded import Broker, BrokerError
+from burrowmq.embedded import Broker, BrokerError, in_process
 from tests.support.left_behind import held
 
 # -- a process ----------------------------------------------------------------------------------------------------------
@@ -97,6 +97,29 @@ def test_a_process_that_was_killed_by_somebody_is_told_of() -> None:
         broker.kill()
         broker.start()
         publish(broker, b"a")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_process_that_hangs_is_killed_when_it_is_to_end(
+    is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A suite waited for it for ever, at the interpreter's end too."""
+    monkeypatch.setattr(in_process, "END_S", 0.3)
+    broker = Broker(mode="process").start()
+    run = broker._run
+    assert isinstance(run, in_process.InProcess) and run._child is not None  # noqa: PT018 - one fact
+    with ThreadPoolExecutor(1) as aside:
+        if is_asked:  # somebody reads the answers for all
+            asking = aside.submit(broker.ask, "wait_for", "/", "q", 1, 60.0)
+            while not run._is_read:
+                run._child.poll()
+        os.kill(run._child.pid, signal.SIGSTOP)
+        with pytest.raises(BrokerError, match="could not be closed cleanly"):
+            broker.stop()
+        assert run._child.returncode == -signal.SIGKILL
+        if is_asked:
+            assert isinstance(asking.exception(), BrokerError)
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ sys.exit(main(sys.argv[1:]))
 def broken_node(folder: Path, *, verify: str) -> BrokerProcess:
     return BrokerProcess(
         folder / "data",
+        settings={"log.file": str(folder / "node.log"), "log.console": "true"},
         program=(PYTHON, "-c", BROKEN),
         environment={"BURROWMQ_VERIFY": verify},
     )
@@ -72,7 +73,8 @@ def test_a_broken_rule_is_logged_and_ends_the_process(tmp_path, is_purged, sente
         assert node.running().wait(10) == 70
     finally:
         node.kill()
-    assert re.search(f"invariant_broken.*{sentence}", node.log_of_this_start())
+    for log in (node.log_of_this_start(), (tmp_path / "node.log").read_text()):
+        assert re.search(f"invariant_broken.*{sentence}", log)
 
 
 def test_without_the_switch_nobody_looks(tmp_path):

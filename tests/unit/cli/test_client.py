@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.cli.client import NodeClient
+from burrowmq.cli.errors import CliError
 from tests.support.certificates import Authority
 from tests.support.served import Served, ctl, serving
 
@@ -33,6 +35,30 @@ def test_a_node_that_is_down_is_named(tmp_path: Path) -> None:
     assert output.code == 69
     assert "http://127.0.0.1:1" in output.err
     assert "secret" not in output.err
+
+
+def test_a_resolver_that_does_not_answer_has_as_long_as_the_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: answers.wait(20))
+    client = NodeClient(url="http://x.test:1", data_dir="", timeout_s=0.1, node_option="")
+    with pytest.raises(CliError, match=r"no answer from http://x\.test:1 within 0\.1 seconds"):
+        client.get("/api/overview")
+    answers.set()
+
+
+def test_a_host_that_is_none_is_said_to_be_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a traceback where no host can have that name."""
+    output = ctl("--url", "http://a..b:15672", "ping")
+    assert (output.code, "no host can be called a..b" in output.err) == (69, True)
+
+    def unknown(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    output = ctl("--url", "http://x.test:15672", "ping")
+    assert (output.code, "Name or service not known" in output.err) == (69, True)
 
 
 def test_a_url_that_is_none_is_refused() -> None:

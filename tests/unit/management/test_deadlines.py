@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import select
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from burrowmq.management import deadlines
+from burrowmq.management import bound_sockets, deadlines
 from tests.support.served import Served, serving
 
 WAIT_S = 20.0
@@ -78,3 +79,19 @@ def test_a_connection_that_is_used_stays(hasty: Served) -> None:
             first.recv(1, socket.MSG_PEEK)
         first.settimeout(WAIT_S)
     connection.close()
+
+
+def test_who_takes_nothing_of_an_answer_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a password: a connection was a descriptor and some MB, for as long as the client liked."""
+    monkeypatch.setattr(bound_sockets, "UNREAD_MS", 300)
+    with serving(tmp_path / "data") as served, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        client.connect(("127.0.0.1", served.port))
+        client.sendall(b"GET /ui/app.css HTTP/1.1\r\nHost: x\r\n\r\n" * 400)
+        poll = select.poll()
+        poll.register(client, 0)
+        # The kernel tells a client that the connection is gone when it sends something.
+        assert any(client.send(b"\n") and poll.poll(100) for _ in range(200))
+        assert served.api("GET", "/api/whoami").status == 200

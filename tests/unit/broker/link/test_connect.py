@@ -6,6 +6,9 @@ Covers: broker/link/link.py, broker/link/local.py, broker/link/tcp.py
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -175,6 +178,31 @@ def test_why_a_link_cannot_be_opened_is_said(world: World, uri: str, text: str) 
 
     world.run(work)
     assert not world.owner.reasons
+
+
+def test_certificates_on_a_disk_that_does_not_answer_hold_nobody_up(
+    world: World, tmp_path: Path
+) -> None:
+    """The threads of the loop's executor waited for it: six links later no page of metrics was answered."""
+    authorities = tmp_path / "ca.pem"
+    os.mkfifo(authorities)
+
+    async def work() -> None:
+        for _ in range(40):
+            with pytest.raises(connect.CannotConnect, match="timeout after 20 ms"):
+                await world.open(
+                    f"amqps://127.0.0.1?cacertfile={authorities}&connection_timeout=20"
+                )
+        assert await asyncio.wait_for(asyncio.to_thread(divmod, 7, 2), 10) == (3, 1)
+
+    try:
+        world.run(work)
+    finally:
+        for thread in threading.enumerate():
+            while thread.name == "looks up" and thread.is_alive():
+                with contextlib.suppress(OSError):  # it has not opened it, or not any more
+                    os.close(os.open(authorities, os.O_WRONLY | os.O_NONBLOCK))
+                thread.join(0.01)
 
 
 def test_the_node_s_mechanism_is_offered_to_nobody_else(world: World) -> None:

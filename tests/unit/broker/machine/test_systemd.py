@@ -52,6 +52,29 @@ def test_ready_alive_and_stopping(manager: socket.socket) -> None:
     assert told(manager)[-1].startswith("STOPPING=1")
 
 
+def test_a_manager_that_is_busy_is_told_again(manager: socket.socket) -> None:
+    """It waited for the word until it ended the service."""
+
+    async def live() -> None:
+        loop = asyncio.get_running_loop()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            other.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                while True:
+                    other.sendto(b"STATUS=of another", manager.getsockname())
+        notice = ServiceNotice({"NOTIFY_SOCKET": manager.getsockname()})
+        notice.ready(loop)
+        assert set(told(manager)) == {"STATUS=of another"}
+        heard = asyncio.Event()
+        loop.add_reader(manager, heard.set)
+        await heard.wait()
+        loop.remove_reader(manager)
+        assert told(manager)[0].startswith("READY=1\n")
+        notice.stopping()
+
+    asyncio.run(asyncio.wait_for(live(), 5))
+
+
 def test_an_abstract_name() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         name = f"burrowmq-test-{os.getpid()}"

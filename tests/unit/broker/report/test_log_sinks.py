@@ -92,7 +92,7 @@ def test_a_file_is_made_with_its_directory_and_appended_to(tmp_path):
     for _ in range(2):
         file = LogFile(str(path))
         file.write("line\n")
-        file.flush()
+        file.finish()
         file.close()
     assert lines(path) == ["line", "line"]
 
@@ -122,7 +122,7 @@ def test_a_file_that_was_moved_is_opened_again(tmp_path):
     path = tmp_path / "node.log"
     file = LogFile(str(path))
     file.write("before\n")
-    file.flush()
+    file.finish()
     path.rename(tmp_path / "old")
     file.write("after\n")
     file.close()
@@ -147,6 +147,49 @@ def test_a_file_that_cannot_be_is_named(tmp_path):
         LogFile(str(tmp_path / "file" / "node.log"))
 
 
+@pytest.fixture
+def frozen(tmp_path):
+    """A log file that takes some KB, and then nothing until somebody reads: as one on a file system that is frozen."""
+    path = tmp_path / "node.log"
+    os.mkfifo(path)
+    with open(os.open(path, os.O_RDWR), "rb") as reader:
+        os.set_blocking(reader.fileno(), False)
+        yield path, reader
+
+
+def test_nobody_waits_for_a_disk_that_takes_nothing(frozen):
+    """The loop did, and with it all clients; lines that were dropped meanwhile are counted."""
+    path, reader = frozen
+    file = LogFile(str(path))
+    observer = LogObserver(Sinks([Sink(stream=file, level="info", form="json")]))
+    for _ in range(12_000):
+        observer.node_stopped("n" * 100)
+    text = b""
+    while b"lines_dropped" not in text:
+        file.finish(0.01)
+        text += reader.read() or b""
+    *whole, last = map(json.loads, text.splitlines())
+    assert {line["event"] for line in whole} == {"node_stopped"}
+    assert last["event"] == "lines_dropped"
+    assert (last["count"], last["reason"]) == (12_000 - len(whole), "the disk did not take them")
+    file.close()
+
+
+def test_nor_does_the_end(frozen):
+    path, reader = frozen
+    file = LogFile(str(path))
+    sinks = Sinks([Sink(stream=file, level="info")])
+    for _ in range(2000):
+        sinks.info("said", to="n" * 100)
+    sinks.finish()
+    sinks.close()
+    assert file._thread.is_alive()
+    while file._thread.is_alive():
+        reader.read()
+        file._thread.join(0.01)
+    assert file._file.closed
+
+
 def test_a_closed_log_drops_what_comes_later(tmp_path):
     file = LogFile(str(tmp_path / "node.log"))
     stream = io.StringIO()
@@ -164,7 +207,7 @@ def test_a_full_disk_does_not_spoil_the_end(tmp_path):
     path.symlink_to("/dev/full")
     file = LogFile(str(path))
     file.write("a line\n")
-    file.flush()
+    file.finish()
     file.close()
     assert file.write("later\n") == 0
     path.unlink()
@@ -175,7 +218,7 @@ def test_a_file_that_could_not_be_written_is_let_go_of_when_it_was_moved(tmp_pat
     path.symlink_to("/dev/full")
     file = LogFile(str(path))
     file.write("lost\n")
-    file.flush()
+    file.finish()
     path.unlink()
     assert file.write("first\n")
     file.close()
@@ -193,7 +236,7 @@ def test_a_file_that_cannot_be_renamed_goes_on_and_is_rotated_when_it_can(tmp_pa
     monkeypatch.setattr(os, "replace", refuse)
     for number in range(5):
         log.write(f"line {number}\n")
-    log.flush()
+    log.finish()
     assert path.read_text().splitlines() == [f"line {number}" for number in range(5)]
     monkeypatch.setattr(os, "replace", rename)
     log.write("later\n")

@@ -37,7 +37,7 @@ from pyspark_amqp.wire import (
     queue_state,
 )
 from pyspark_amqp.wire import framing as f
-from tests.support.amqp_peer import START, close_octets, greet, peer
+from tests.support.amqp_peer import START, TUNE, close_octets, greet, peer
 
 
 @pytest.mark.slow
@@ -114,6 +114,31 @@ def test_a_broker_that_hangs_up_at_the_login() -> None:
 
     with peer(serve) as address, pytest.raises(LoginRefused, match="wrong user or password"):
         connect(address)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_the_next_address_is_tried_when_a_broker_hangs_or_goes_behind_the_login(
+    is_gone: bool,
+) -> None:
+    done = threading.Event()
+
+    def hang(accepted: socket.socket) -> None:
+        accepted.recv(8)
+        accepted.sendall(f.method(f.CONNECTION_START, START, 0))
+        accepted.recv(65536)
+        accepted.sendall(f.method(f.CONNECTION_TUNE, TUNE, 0))
+        accepted.recv(65536)
+        if not is_gone:
+            done.wait(20)
+
+    def serve(accepted: socket.socket) -> None:
+        greet(accepted)
+        done.wait(20)
+
+    with peer(hang) as hanging, peer(serve) as other:
+        with contextlib.closing(connect([hanging, other], timeout_s=0.5)) as connection:
+            assert connection.place == other.place
+            done.set()
 
 
 @pytest.mark.slow
