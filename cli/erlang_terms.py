@@ -22,8 +22,8 @@ _ESCAPES: Final = {
 _IN_ATOMS: Final = {**_ESCAPES, '"': '"', "'": "\\'", "\x7f": "\\d"}
 _PLAIN: Final = re.compile(r"[a-zß-öø-ÿ][\w@À-ÖØ-öø-ÿ]*", re.ASCII)
 _RESERVED: Final = (
-    " after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of or orelse receive rem"
-    " try when xor "
+    " after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of or orelse"
+    " receive rem try when xor "
 )
 
 
