@@ -26,7 +26,8 @@ from burrowmq.storage.errors import StorageError
 OK, DAMAGED, USAGE, UNAVAILABLE, NO_MEMORY, IO_ERROR, INTERRUPTED = 0, 1, 64, 69, 71, 74, 130
 _STATUS = (
     "Exit status: 0 done, 1 damage was found or damaged messages were left behind, 64 bad arguments, 69 the directory"
-    " cannot be used (a node runs on it, there is no store in it), 71 no memory was left, 74 reading or writing failed, 130 interrupted."
+    " cannot be used (a node runs on it, there is no store in it), 71 no memory was left, 74 reading or writing failed,"
+    " 130 interrupted."
 )
 
 # name -> (module, what it does)

@@ -154,13 +154,14 @@ def frozen(tmp_path):
     os.mkfifo(path)
     with open(os.open(path, os.O_RDWR), "rb") as reader:
         os.set_blocking(reader.fileno(), False)
-        yield path, reader
+        file = LogFile(str(path))
+        os.set_blocking(file._file.fileno(), True)
+        yield file, reader
 
 
 def test_nobody_waits_for_a_disk_that_takes_nothing(frozen):
     """The loop did, and with it all clients; lines that were dropped meanwhile are counted."""
-    path, reader = frozen
-    file = LogFile(str(path))
+    file, reader = frozen
     observer = LogObserver(Sinks([Sink(stream=file, level="info", form="json")]))
     for _ in range(12_000):
         observer.node_stopped("n" * 100)
@@ -176,8 +177,7 @@ def test_nobody_waits_for_a_disk_that_takes_nothing(frozen):
 
 
 def test_nor_does_the_end(frozen):
-    path, reader = frozen
-    file = LogFile(str(path))
+    file, reader = frozen
     sinks = Sinks([Sink(stream=file, level="info")])
     for _ in range(2000):
         sinks.info("said", to="n" * 100)
