@@ -118,7 +118,13 @@ class ThreadedBackend:
         self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
         self._reader = threading.Thread(target=self._run_reader, name="reader", daemon=True)
         self._disk.start()
-        self._reader.start()
+        try:
+            self._reader.start()
+        except RuntimeError:  # there are as many threads as there may be: nobody would end the other one
+            self.abandon()
+            self._inbox.put(_Close({}))
+            self._disk.join()
+            raise
 
     # -- called on the loop ---------------------------------------------------------------------------------------
 

@@ -328,6 +328,25 @@ def test_what_is_compacted_at_rest_is_also_where_the_last_commit_leaves_nothing_
     node.engine.close()
 
 
+@pytest.mark.parametrize("name", ["disk", "reader"])
+def test_a_start_that_gets_one_of_its_threads_leaves_none(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory may be another's at once, and whoever embeds the broker goes on."""
+    before = set(threading.enumerate())
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        Node()
+    assert set(threading.enumerate()) <= before
+
+
 @pytest.mark.parametrize("name", ["copier", "backup"])
 def test_a_thread_that_cannot_be_started_is_no_reason_to_end(
     name: str, monkeypatch: pytest.MonkeyPatch
