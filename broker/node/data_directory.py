@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from typing import IO
+from typing import IO, Final
 
 from burrowmq.storage.files.filesystem import make_directory
 
@@ -22,6 +22,10 @@ class DataDirectoryUnusable(Exception):
     """The data directory cannot be made, or nothing can be written to it."""
 
 
+LONGEST: Final = 504 - len("/definitions.db")
+"""Octets of a directory's whole path: SQLite takes 512 for a file beside its database, whose names are longer by 8."""
+
+
 class DataDirectory:
     """A data directory and, between `lock` and `unlock`, its lock."""
 
@@ -31,6 +35,11 @@ class DataDirectory:
 
     def lock(self) -> None:
         """Make the directory if need be and take its lock. Raises DataDirectoryLocked, DataDirectoryUnusable."""
+        if len(os.fsencode(os.path.realpath(self.path))) > LONGEST:
+            raise DataDirectoryUnusable(
+                f"data directory {self.path} cannot be used: its path has more than the {LONGEST} octets that SQLite"
+                " takes; choose another with --data-dir"
+            )
         try:
             make_directory(self.path, 0o700)
             lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115 - held until unlock

@@ -6,14 +6,17 @@ import errno
 import fcntl
 import os
 import resource
+from contextlib import closing
 
 import pytest
 
 from burrowmq.broker.node.data_directory import (
+    LONGEST,
     DataDirectory,
     DataDirectoryLocked,
     DataDirectoryUnusable,
 )
+from burrowmq.storage.directory.definition_store import SqliteDefinitionStore
 
 
 def test_one_owner_at_a_time(tmp_path):
@@ -27,6 +30,20 @@ def test_one_owner_at_a_time(tmp_path):
     first.unlock()
     second.lock()
     second.unlock()
+
+
+def test_a_path_is_no_longer_than_definitions_may_have(tmp_path):
+    longest = str(tmp_path)
+    while len(longest) < LONGEST - 100:
+        longest += "/" + "d" * 99
+    longest += "/" + "d" * (LONGEST - len(longest) - 1)
+    directory = DataDirectory(longest)
+    directory.lock()
+    with closing(SqliteDefinitionStore(f"{longest}/definitions.db")) as definitions:
+        definitions.commit([("vhost", '["/"]', {})])
+    directory.unlock()
+    with pytest.raises(DataDirectoryUnusable, match="more than the 489 octets that SQLite takes"):
+        DataDirectory(f"{longest}d").lock()
 
 
 def test_a_disk_that_refuses_the_end_of_a_lock_is_no_obstacle(tmp_path):
