@@ -58,6 +58,9 @@ class SimThreads:
         self.switches = 0
         self.threads: list[SimThread] = []
         self.running: SimThread | None = None  # None: the hub, which is the loop's thread
+        self.is_dying = (
+            False  # whoever leaves a block then has its lock no more, and nobody needs it
+        )
         self._hub = greenlet.getcurrent()
         self.time = SimpleNamespace(
             monotonic=lambda: self.now_s,
@@ -152,13 +155,15 @@ class SimThreads:
     def kill(self) -> None:
         """The process is gone: no thread takes another step."""
         threads, self.threads = self.threads, []
-        for thread in threads:
-            if thread.greenlet:  # it has begun, and not ended
-                self.running = thread
-                try:
+        self.is_dying = True
+        try:
+            for thread in threads:
+                if thread.greenlet:  # it has begun, and not ended
+                    self.running = thread
                     thread.greenlet.throw(greenlet.GreenletExit)
-                finally:
-                    self.running = None
+        finally:
+            self.running = None
+            self.is_dying = False
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
@@ -218,7 +223,7 @@ class SimLock:
 
     def release(self) -> None:
         """Let go of it."""
-        assert self._is_held
+        assert self._is_held or self._threads.is_dying
         self._is_held = False
 
     def locked(self) -> bool:

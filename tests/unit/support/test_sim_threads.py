@@ -158,6 +158,26 @@ def test_a_killed_thread_takes_no_step_more() -> None:
     assert not machine.run_one()
 
 
+def test_a_thread_that_is_killed_while_it_waits_for_a_condition_takes_none_either() -> None:
+    """It has given the lock up for that time, and leaves the block without it."""
+    machine, seen = threads(), list[BaseException]()
+    lock = machine.threading.RLock()
+    condition = machine.threading.Condition(lock)
+
+    def work() -> None:
+        try:
+            with condition:
+                condition.wait_for(lambda: False)
+        except Exception as error:
+            seen.append(error)
+
+    machine.threading.Thread(target=work).start()
+    machine.run_one()
+    machine.kill()
+    assert seen == []
+    assert not machine.run_one()
+
+
 def test_modules_see_the_stand_ins_while_they_are_in_place() -> None:
     machine = threads()
     with machine.in_place():
