@@ -24,7 +24,8 @@ from typing import Any
 import uvloop
 
 from burrowmq.broker.machine.executor import NO_THREAD, PatientExecutor
-from burrowmq.broker.machine.out_of_memory import OutOfMemory
+from burrowmq.broker.machine.out_of_memory import EX_OSERR, LAST_WORDS, OutOfMemory
+from burrowmq.broker.machine.reclaim import compiled_pools
 from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
@@ -165,12 +166,17 @@ async def run(loaded: Loaded, pid: PidFile, consoles: Consoles) -> int:
     loop.set_default_executor(PatientExecutor(thread_name_prefix="asyncio"))
     memory = OutOfMemory(partial(_say_exhausted, sinks.files()))
     memory.watch(loop)
+    pools = compiled_pools()
+    if pools is not None:
+        pools.end_without_arenas(LAST_WORDS, EX_OSERR)
     try:
         return await _serve(loaded, sinks, tail, memory, pid)
     except MemoryError as error:
         memory.found(error)
         raise
     finally:
+        if pools is not None:
+            pools.end_without_arenas(b"", 0)
         sinks.close()
         _deafen(loop)
 

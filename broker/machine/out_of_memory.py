@@ -8,6 +8,9 @@ starts it anew.
 One thing that is too large is another matter: a body of 128 MB whose connection finds no room, or an answer over HTTP.
 Whatever tells of such an error says so (`may_go_on`), and the process goes on if there is memory for small things.
 
+Where small objects find nothing any more there may be none for the hooks below either: the compiled part of `reclaim`
+ends the process where the interpreter's allocator is refused an arena, before anything is raised.
+
 State owned: some MB of address space, never touched, that are given up so that the last line can be written.
 """
 

@@ -94,6 +94,9 @@ class Pools(Protocol):
     def watch(self) -> bool:
         """Look at the arenas that are made from now on; False where nothing is known of them."""
 
+    def end_without_arenas(self, words: bytes, status: int) -> bool:
+        """End the process with these words once the system has no arena for it, b"": do not; False where it will not."""
+
     def unused_bytes(self) -> int:
         """Bytes in pages of arenas in which nothing lives, and that were not returned."""
 

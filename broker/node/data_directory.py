@@ -35,13 +35,13 @@ class DataDirectory:
 
     def lock(self) -> None:
         """Make the directory if need be and take its lock. Raises DataDirectoryLocked, DataDirectoryUnusable."""
-        if len(os.fsencode(os.path.realpath(self.path))) > LONGEST:
-            raise DataDirectoryUnusable(
-                f"data directory {self.path} cannot be used: its path has more than the {LONGEST} octets that SQLite"
-                " takes; choose another with --data-dir"
-            )
         try:
             make_directory(self.path, 0o700)
+            if len(os.fsencode(os.path.realpath(self.path))) > LONGEST:
+                raise DataDirectoryUnusable(
+                    f"data directory {self.path} cannot be used: its path has more than the {LONGEST} octets that"
+                    " SQLite takes; choose another with --data-dir"
+                )
             lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115 - held until unlock
         except OSError as error:
             raise self._unusable(error) from error

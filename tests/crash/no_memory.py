@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from burrowmq.broker.machine.reclaim import compiled_pools
 from tests.crash.kill_cycles import MIXED, SMALL, Cycle, Report, Scenario
 from tests.crash.load import Client, stop_all
 from tests.crash.syscall_cycles import Churn, is_told, serves, wait_for_listener
@@ -94,6 +95,8 @@ class SqueezedCycle(Cycle):
     def _say_how_it_ended(self, status: int) -> None:
         self.outcome = f"ends with {status}"
         log = self.node.log_of_this_start()
+        if status < 0 and compiled_pools() is None:
+            return  # the interpreter itself may end where it finds no memory for an error
         if status not in (EX_OSERR, EX_IOERR):
             self.violations.append(f"it ends with {status}: {log[-1000:]}")
         elif status == EX_OSERR and LAST_WORDS not in log:

@@ -19,4 +19,4 @@ pytestmark = [
 def test_a_node_without_memory_ends_and_has_what_it_confirmed(tmp_path: Path, number: int) -> None:
     cycle = squeeze(tmp_path, number, 500)
     assert not cycle.violations
-    assert cycle.outcome in ("ends with 71", "ends with 74", "goes on")
+    assert cycle.outcome == "goes on" or cycle.outcome.startswith("ends with ")

@@ -180,3 +180,30 @@ def test_what_a_turn_frees_is_there_for_the_next(size: int, count: int):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+NO_ARENAS = """
+import resource
+from burrowmq.broker.machine._pools_c import end_without_arenas
+assert not end_without_arenas(b"x" * 513, 71)
+if not end_without_arenas(b"no arenas", 71):
+    raise SystemExit(3)
+resource.setrlimit(resource.RLIMIT_AS, (80 << 20, -1))
+try:
+    bytearray(100 << 20)
+except MemoryError:
+    print("too large for one", flush=True)
+kept = []
+while True:
+    kept.append(object())
+"""
+
+
+def test_a_process_that_gets_no_arena_ends_with_its_last_words() -> None:
+    if compiled_pools() is None:
+        pytest.skip("the compiled part is not there")
+    words = [sys.executable, "-c", NO_ARENAS]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode == 3:
+        pytest.skip("nothing is known of this Python's arenas")
+    assert (done.returncode, done.stdout, done.stderr) == (71, "too large for one\n", "no arenas")
