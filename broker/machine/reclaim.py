@@ -95,7 +95,7 @@ class Pools(Protocol):
         """Look at the arenas that are made from now on; False where nothing is known of them."""
 
     def end_without_arenas(self, words: bytes, status: int) -> bool:
-        """End the process with these words once the system has no arena for it, b"": do not; False where it will not."""
+        """End the process with these words where the system has no arena for it; b"": do not. False: it will not."""
 
     def unused_bytes(self) -> int:
         """Bytes in pages of arenas in which nothing lives, and that were not returned."""
