@@ -146,9 +146,8 @@ class _Observer(LogObserver):
 def _say_start(observer: LogObserver, node: Node) -> None:
     process = node.process
     where = process.config.data_dir
-    with contextlib.suppress(
-        OSError
-    ):  # there may be no working directory: what is in it cannot be used then
+    # There may be no working directory: what is in it cannot be used then.
+    with contextlib.suppress(OSError):
         where = os.path.abspath(where)
     observer.node_starting(VERSION, process.name, where, " ".join(process.config_files))
 

@@ -99,9 +99,9 @@ class Lookups(Generic[K, V]):
             (asked,) = chosen
             settle: Callable[[asyncio.Future[V]], None]
             try:
-                settle = partial(_give, self._resolve(asked))
+                settle = partial(give, self._resolve(asked))
             except Exception as error:  # noqa: BLE001 - whoever asked is told
-                settle = partial(_fail, error)
+                settle = partial(fail, error)
             with self._lock:
                 askers = self._askers.pop(asked)
             for loop, answer in askers:
@@ -109,12 +109,14 @@ class Lookups(Generic[K, V]):
                     loop.call_soon_threadsafe(settle, answer)
 
 
-def _give(found: V, answer: asyncio.Future[V]) -> None:
+def give(found: V, answer: asyncio.Future[V]) -> None:
+    """Answer who still waits."""
     if not answer.done():
         answer.set_result(found)
 
 
-def _fail(error: Exception, answer: asyncio.Future[V]) -> None:
+def fail(error: BaseException, answer: asyncio.Future[V]) -> None:
+    """The same where it failed."""
     if not answer.done():
         answer.set_exception(error)
 

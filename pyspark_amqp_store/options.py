@@ -20,17 +20,15 @@ Invariant: a name that is not known is an error.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pyspark_amqp.file_urls import path_in
 from pyspark_amqp.options.reading import OptionReader
 
 SEQ_MAX: Final = (1 << 62) - 1
 VIEWS: Final = ("messages", "records")
-_FILE: Final = re.compile(r"\Afile:(//(?=/)|(?=/(?!/)))", re.IGNORECASE)
-"""What stands before a path in a URL of it: of the standard's three slashes, Spark writes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def read_store_options(options: Mapping[str, str]) -> StoreOptions:
     reader = OptionReader(options)
     path = reader.required("path", "the data directory or the backup to read")
     found = StoreOptions(
-        path=_FILE.sub("", path),
+        path=path_in(path) or path,
         view=reader.choice("view", VIEWS, "messages"),
         vhosts=reader.names("vhost"),
         queues=reader.names("queues"),

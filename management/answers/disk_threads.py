@@ -12,8 +12,10 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar, TypeVarTuple
 
+from burrowmq.lookup import fail, give
 from burrowmq.management.answers.reply import ApiError
 
 Given = TypeVarTuple("Given")
@@ -41,18 +43,16 @@ class DiskThreads:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
 
-        def end(settle: Callable[[], None]) -> None:
+        def end(settle: Callable[[asyncio.Future[T]], None]) -> None:
             self._count -= 1
-            if not answer.done():
-                settle()
+            settle(answer)
 
         def work() -> None:
+            settle: Callable[[asyncio.Future[T]], None]
             try:
-                result = function(*arguments)
+                settle = partial(give, function(*arguments))
             except BaseException as error:  # noqa: BLE001 - whoever asked is told
-                settle = _failing(answer, error)
-            else:
-                settle = _giving(answer, result)
+                settle = partial(fail, error)
             with suppress(RuntimeError):  # the loop is closed: nobody asks any more
                 loop.call_soon_threadsafe(end, settle)
 
@@ -66,14 +66,6 @@ class DiskThreads:
             return await asyncio.wait_for(answer, self._patience_s)
         except TimeoutError:
             raise _unanswered(f"has not answered for {self._patience_s:g} s") from None
-
-
-def _giving(answer: asyncio.Future[T], result: T) -> Callable[[], None]:
-    return lambda: answer.set_result(result)
-
-
-def _failing(answer: asyncio.Future[T], error: BaseException) -> Callable[[], None]:
-    return lambda: answer.set_exception(error)
 
 
 def _unanswered(what: str) -> ApiError:

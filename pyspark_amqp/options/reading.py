@@ -147,9 +147,8 @@ class OptionReader:
         found = self.text(name)
         if found is None:
             return ()
-        is_json = found.startswith(
-            "["
-        )  # its names are exact: a queue's may begin or end with a space
+        # In JSON names are exact: a queue's may begin or end with a space.
+        is_json = found.startswith("[")
         listed = _json_names(found) if is_json else [one.strip() for one in found.split(",")]
         if listed is None:
             self.refuse(name, found, "no JSON array of strings")

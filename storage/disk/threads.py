@@ -120,9 +120,8 @@ class ThreadedBackend:
         self._disk.start()
         try:
             self._reader.start()
-        except (
-            RuntimeError
-        ):  # there are as many threads as there may be: nobody would end the other one
+        except RuntimeError:
+            # There are as many threads as there may be: nobody would end the other one.
             self.abandon()
             self._inbox.put(_Close({}))
             self._disk.join()
