@@ -62,6 +62,8 @@ clients without heartbeats. Both as in RabbitMQ. The last two are other daemons'
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 STDERR = 2
 GIVEN_EVERY_S = 1.0
+GIVEN_AGAIN_S = 0.05
+"""A pipe takes 64 KB at a time: who has come back and reads is not to wait for each of them."""
 LOOP_FILES = 20
 """What the loop is made of, and what is loaded before the node itself can say how many there are."""
 SWITCH_INTERVAL_S = 0.001
@@ -187,9 +189,9 @@ def _say_exhausted(files: Sinks) -> None:
 
 def _keep_giving(loop: asyncio.AbstractEventLoop, consoles: Consoles, sinks: Sinks) -> None:
     """Lines that a slow reader left lying are not to wait for the next one."""
-    loop.call_later(GIVEN_EVERY_S, _keep_giving, loop, consoles, sinks)
-    consoles.give()
-    sinks.give()
+    is_behind = [consoles.give(), sinks.give()]
+    next_s = GIVEN_AGAIN_S if any(is_behind) else GIVEN_EVERY_S
+    loop.call_later(next_s, _keep_giving, loop, consoles, sinks)
 
 
 def _deafen(loop: asyncio.AbstractEventLoop) -> None:

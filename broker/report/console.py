@@ -96,6 +96,11 @@ class Console:
             dropped, self._dropped = self._dropped, 0
         self.on_resumed(dropped)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something waits for its reader."""
+        return bool(self._kept or self._dropped)
+
     def finish(self, patience_s: float = END_PATIENCE_S) -> None:
         """Hand over what is kept; a reader that reads nothing for so long gets none of it."""
         with self._lock:
@@ -169,10 +174,11 @@ class Consoles:
         for console in self._consoles:
             console.finish()
 
-    def give(self) -> None:
-        """Hand over what is taken by now."""
+    def give(self) -> bool:
+        """Hand over what is taken by now; whether something is left."""
         for console in self._consoles:
             console.flush()
+        return any(console.is_behind for console in self._consoles)
 
 
 def _descriptor_of(stream: TextIO) -> int:

@@ -64,11 +64,12 @@ class Sinks:
             if isinstance(each.stream, LogFile | LogPipe):
                 each.stream.close()
 
-    def give(self) -> None:
-        """Hand over what slow readers of pipes left lying and take by now."""
-        for each in self._sinks:
-            if isinstance(each.stream, LogPipe):
-                each.stream.flush()
+    def give(self) -> bool:
+        """Hand over what slow readers of pipes left lying and take by now; whether something is left."""
+        pipes = [each.stream for each in self._sinks if isinstance(each.stream, LogPipe)]
+        for pipe in pipes:
+            pipe.flush()
+        return any(pipe.is_behind for pipe in pipes)
 
     def set_level(self, level: str) -> None:
         """The least severe level that every sink takes from now on."""

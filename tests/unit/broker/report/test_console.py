@@ -142,12 +142,21 @@ def test_what_complains_while_a_line_is_written_comes_behind_it(pipe: Pipe) -> N
     assert pipe.read() == "first\ncomplaint\n"
 
 
+def test_it_is_behind_until_its_reader_has_everything(pipe: Pipe) -> None:
+    assert not pipe.console.is_behind
+    for _ in range(1000):
+        pipe.console.write(LINE)
+    assert pipe.console.is_behind
+    pipe.read_all()
+    assert not pipe.console.is_behind
+
+
 def test_both_are_as_they_were_afterwards(capfd: pytest.CaptureFixture[str]) -> None:
     usual = sys.stdout, sys.stderr
     with Consoles() as consoles:
         assert isinstance(sys.stderr, Console)
         sys.stderr.write("error\n")
         print("said")
-        consoles.give()
+        assert not consoles.give()
     assert (sys.stdout, sys.stderr) == usual
     assert tuple(capfd.readouterr()) == ("said\n", "error\n")
