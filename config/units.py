@@ -284,7 +284,9 @@ def host(value: str) -> str:
 
     bare = value[1:-1] if value.startswith("[") and value.endswith("]") else value
     try:
-        return str(ipaddress.ip_address(bare))
+        address = ipaddress.ip_address(bare)
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return str(mapped or address)
     except ValueError:
         if re.fullmatch(r"[\d.]+", value) or not _HOST_NAME.match(value):
             raise ValueError(f"{value!r} cannot be converted to an IP address") from None

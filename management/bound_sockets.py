@@ -10,13 +10,12 @@ Called by `broker.__main__` and `embedded.http_api`. Invariant: imports nothing 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import socket
 from collections.abc import Sequence
 
 from burrowmq.broker.node.server_process import ServerProcess
-from burrowmq.broker.sockets.listener import way_out
+from burrowmq.broker.sockets import listener
 from burrowmq.management import settings
 
 BACKLOG = 128
@@ -67,10 +66,8 @@ def bind(process: ServerProcess) -> BoundSockets:
 
 def bind_api(bound: BoundSockets, host: str, port: int) -> socket.socket:
     """Bind the HTTP API alone, without burrowctl's socket; gives its socket. Raises OSError, with the address."""
-    sock = _bind_tcp(host, port, is_optional=False)
-    assert sock is not None, "only what is optional may be left out"
-    bound.api.append(sock)
-    return sock
+    _bind_all([(host, port)], bound.api)
+    return bound.api[0]
 
 
 def identity_of(path: str) -> tuple[int, int, int]:
@@ -112,34 +109,10 @@ def _bind_control(path: str) -> tuple[socket.socket, tuple[int, int, int]]:
 
 
 def _bind_all(addresses: Sequence[settings.Address], sockets: list[socket.socket]) -> None:
-    for host, port in addresses:
-        for one in (host,) if host else ("0.0.0.0", "::"):  # noqa: S104 - a bare port means all interfaces
-            sock = _bind_tcp(one, port, is_optional=bool(sockets))
-            if sock is not None:
-                sockets.append(sock)
-
-
-def _bind_tcp(host: str, port: int, *, is_optional: bool) -> socket.socket | None:
-    """A listening socket; None for an IPv6 address on a machine without IPv6."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock: socket.socket | None = None
+    # Accepted sockets have the time limit from these, and the kernel sees to it.
+    options = listener.SocketOptions(backlog=BACKLOG, user_timeout_ms=UNREAD_MS)
     try:
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        # Accepted sockets have it from this one, and the kernel sees to it.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
-        sock.bind((host, port))
-        sock.listen(BACKLOG)
-        sock.setblocking(False)
-    except OSError as error:
-        if sock is not None:
-            sock.close()
-        has_no_ipv6 = error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
-        if is_optional and ":" in host and has_no_ipv6:
-            return None
-        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        way = way_out(error, "management.tcp.port or prometheus.tcp.port")
-        raise CannotOpen(f"cannot listen on {where}: {error.strerror}; {way}") from error
-    return sock
+        sockets += listener.bind_all(addresses, options)
+    except listener.CannotListen as error:
+        way = listener.way_out(error.__cause__, "management.tcp.port or prometheus.tcp.port")
+        raise CannotOpen(f"{error}; {way}") from error.__cause__

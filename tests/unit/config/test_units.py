@@ -146,6 +146,15 @@ def test_what_is_not_an_endpoint(text: str) -> None:
         units.endpoint(text)
 
 
+def test_an_address_of_ipv4_in_ipv6s_words_is_one_of_ipv4() -> None:
+    assert units.endpoint("::ffff:127.0.0.1:5672") == units.Endpoint("127.0.0.1", 5672)
+    assert units.endpoint("[::ffff:7f00:1]:5672") == units.Endpoint("127.0.0.1", 5672)
+
+
+def test_an_address_of_a_link_has_its_interface() -> None:
+    assert units.endpoint("fe80::1%eth0:5672") == units.Endpoint("fe80::1%eth0", 5672)
+
+
 def test_http_path() -> None:
     assert units.http_path("/a/b-c") == "/a/b-c"
     with pytest.raises(ValueError, match="is not a path"):
