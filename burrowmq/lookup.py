@@ -26,6 +26,8 @@ Found: TypeAlias = list[tuple[Any, ...]]
 K = TypeVar("K")
 V = TypeVar("V")
 MOST: Final = 16
+SILENT_S: Final = 5.0
+"""How long an address may say nothing while there is another; a lost packet is sent again after one second and three."""
 MORE_THREADS: Final = "raise the limit of processes (ulimit -u, TasksMax=, pids.max) or of memory"
 
 
@@ -124,17 +126,27 @@ def fail(error: BaseException, answer: asyncio.Future[V]) -> None:
 _hosts: Final = Lookups(_addresses)
 
 
-async def connected(host: str, port: int, hosts: Lookups[str, Found] = _hosts) -> socket.socket:
+async def connected(
+    host: str, port: int, within_s: float, hosts: Lookups[str, Found] = _hosts
+) -> socket.socket:
     """Give a socket that is connected to the first address of a host that takes it.
 
+    One that says nothing, and is not the last, has its share of the time that the caller allows for all.
     Raises: OSError; UnicodeError for what no host can be called.
     """
     refusals: list[OSError] = []
-    for family, kind, protocol, _, address in _written(host) or await hosts.find(host):
+    found = _written(host) or await hosts.find(host)
+    share_s = min(SILENT_S, within_s / (len(found) + 1))
+    for number, (family, kind, protocol, _, address) in enumerate(found, 1):
+        place = _scoped(*address), port
         try:
-            return await _connected(
-                socket.socket(family, kind, protocol), (_scoped(*address), port)
-            )
+            async with asyncio.timeout(share_s if number < len(found) else None):
+                return await _connected(socket.socket(family, kind, protocol), place)
+        except TimeoutError as error:
+            if error.errno is not None:  # the system's
+                refusals.append(error)
+            else:
+                refusals.append(OSError(f"{place[0]} does not answer"))
         except OSError as error:
             refusals.append(error)
     texts = list(dict.fromkeys(map(str, refusals)))

@@ -354,7 +354,7 @@ class Link:
     async def _log_in(self, where: Server) -> tuple[_Socket, Greeting]:
         loop = asyncio.get_running_loop()
         transport, socket = await loop.create_connection(
-            lambda: _Socket(self, where), sock=await connected(where.host, where.port)
+            lambda: _Socket(self, where), sock=await connected(where.host, where.port, CONNECT_S)
         )
         try:
             info = await socket.hello

@@ -56,7 +56,7 @@ async def _sight(where: Server, caller: Caller) -> Sighting:
     greeting = None
     try:
         async with asyncio.timeout(PATIENCE_S):
-            sock = await connected(where.host, where.port)
+            sock = await connected(where.host, where.port, PATIENCE_S)
             reader, writer = await asyncio.open_connection(sock=sock, limit=LINE_MAX)
             try:
                 greeting = await _greeting(reader)

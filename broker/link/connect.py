@@ -137,7 +137,7 @@ async def _connect(
     if target.tls is not None:
         wanted = target.tls.server_name
         server_name = target.host if wanted is None else wanted
-    sock = await connected(target.host, target.port)
+    sock = await connected(target.host, target.port, target.connection_timeout_ms / 1000)
     _, link = await loop.create_connection(
         lambda: TcpLink(loop, connection, owner),
         sock=sock,

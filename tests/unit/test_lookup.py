@@ -134,17 +134,51 @@ def test_the_first_address_that_takes_a_connection_is_used() -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             for host in ("127.0.0.1", "name"):
-                sock = await connected(host, port, Lookups(resolver))
+                sock = await connected(host, port, 10, Lookups(resolver))
                 assert sock.getpeername() == ("127.0.0.1", port)
                 assert not sock.getblocking()
                 sock.close()
             assert resolver.asked == ["name"]
         with pytest.raises(ConnectionRefusedError):
-            await connected("127.0.0.1", port)
+            await connected("127.0.0.1", port, 10)
         with pytest.raises(OSError, match=r"127\.0\.0\.2.*; .*127\.0\.0\.1"):
-            await connected("name", port, Lookups(resolver))
+            await connected("name", port, 10, Lookups(resolver))
 
     run(ask)
+
+
+@pytest.mark.parametrize(("within_s", "share_s"), [(60, 5.0), (3, 1.0)])
+def test_an_address_that_says_nothing_has_its_share_of_the_time(
+    monkeypatch: pytest.MonkeyPatch, within_s: float, share_s: float
+) -> None:
+    shares: list[float | None] = []
+    usual = asyncio.timeout
+
+    def timeout(delay: float | None) -> asyncio.Timeout:
+        shares.append(delay)
+        return usual(None if delay is None else 0)
+
+    async def connect(sock: socket.socket, address: tuple[str, int]) -> socket.socket:
+        if address[0] == "127.0.0.2":
+            with sock:
+                await asyncio.get_running_loop().create_future()
+        if address[1] == 2:
+            sock.close()
+            raise ConnectionRefusedError(111, "Connection refused")
+        return sock
+
+    async def ask() -> None:
+        resolver = Resolver([*NOWHERE, *HERE])
+        resolver.lets.set()
+        (await connected("name", 1, within_s, Lookups(resolver))).close()
+        assert shares == [share_s, None]
+        with pytest.raises(OSError, match=r"^127\.0\.0\.2 does not answer; .*Connection refused"):
+            await connected("name", 2, within_s, Lookups(resolver))
+
+    monkeypatch.setattr("burrowmq.lookup._connected", connect)
+    monkeypatch.setattr(asyncio, "timeout", timeout)
+    with asyncio.Runner() as runner:
+        runner.run(ask())
 
 
 def test_a_host_without_an_address_is_none() -> None:
@@ -152,7 +186,7 @@ def test_a_host_without_an_address_is_none() -> None:
         resolver = Resolver([])
         resolver.lets.set()
         with pytest.raises(OSError, match="it has no address"):
-            await connected("name", 1, Lookups(resolver))
+            await connected("name", 1, 10, Lookups(resolver))
 
     run(ask)
 
@@ -174,7 +208,7 @@ def test_an_address_of_one_interface_is_reached(
     async def ask() -> None:
         for host in filter(None, ("::1", _link_local())):
             with socket.create_server(("::", 0), family=socket.AF_INET6) as server:
-                sock = await connected(host, server.getsockname()[1])
+                sock = await connected(host, server.getsockname()[1], 10)
                 assert sock.getpeername()[1] == server.getsockname()[1]
                 sock.close()
 
