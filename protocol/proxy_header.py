@@ -85,10 +85,16 @@ def _line(data: bytes) -> ProxyHeader | None:
     if family is None or len(words) != 6:
         raise BadProxyHeader("a PROXY line without TCP4 or TCP6, two addresses and two ports")
     try:
-        source, destination = str(family(words[2])), str(family(words[3]))
+        source, destination = _written(family(words[2])), _written(family(words[3]))
     except ValueError as error:
         raise BadProxyHeader(f"a PROXY line with a wrong address: {error}") from error
     return ProxyHeader((source, _port(words[4])), (destination, _port(words[5])), end + 2)
+
+
+def _written(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    """One of IPv4 in IPv6's words, as a proxy has it of a socket for both, is what it is elsewhere."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
 
 
 def _port(word: str) -> int:
@@ -115,7 +121,7 @@ def _block(data: bytes) -> ProxyHeader | None:
         raise BadProxyHeader("a PROXY header too short for its addresses")
     source, destination, source_port, destination_port = block.unpack_from(data, _FIXED.size)
     return ProxyHeader(
-        (str(ipaddress.ip_address(source)), source_port),
-        (str(ipaddress.ip_address(destination)), destination_port),
+        (_written(ipaddress.ip_address(source)), source_port),
+        (_written(ipaddress.ip_address(destination)), destination_port),
         size,
     )
