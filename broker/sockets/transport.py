@@ -117,6 +117,7 @@ class AmqpTransport(asyncio.Protocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
         session.wire = self
         loop = asyncio.get_running_loop()
+        self._handshake_timeout_s = handshake_timeout_s
         self._handshake = loop.call_later(handshake_timeout_s, self._handshake_expired)
 
     # -- asyncio ------------------------------------------------------------------------------------------------
@@ -184,19 +185,29 @@ class AmqpTransport(asyncio.Protocol):
 
         The socket stays until the client has read what was written to it, if ever: what consumers got would be lost.
         """
-        self.session.lost(self._reason(None))
+        self._lost(self._reason(None))
         self._abort_after_grace()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
         self._fd = -1
-        self._handshake.cancel()
         if self._closing is not None:
             self._closing.cancel()
         reason = self._reason(exc)
         self.session.wire = None
-        self.session.lost(reason)
+        self._lost(reason)
+
+    def _lost(self, reason: str) -> None:
+        session = self.session
+        is_awaited = not (session.is_open or self._handshake.cancelled())
+        if reason and self.bytes_received and is_awaited:
+            # It has begun to log in. Who sends nothing looks whether the port is open, and is not worth a line.
+            session.context.observer.connection_closed(
+                session.name, session.user.name, session.vhost_name, reason
+            )
+        self._handshake.cancel()
+        session.lost(reason)
 
     def _reason(self, exc: Exception | None) -> str:
         if self.session.connection.state in {"closing", "closed"}:
@@ -221,8 +232,12 @@ class AmqpTransport(asyncio.Protocol):
         self._handshake.cancel()
 
     def _handshake_expired(self) -> None:
-        if not self.session.is_open:
-            self._transport.abort()
+        session = self.session
+        if not session.is_open:
+            reason = f"the handshake took longer than {self._handshake_timeout_s:g} s"
+            session.context.observer.connection_failed(session.name, 0, reason, session.user.name)
+            self._handshake.cancel()
+            self.abort()
 
     # -- Wire ---------------------------------------------------------------------------------------------------
 
@@ -269,7 +284,7 @@ class AmqpTransport(asyncio.Protocol):
         self._filled = min(self._filled, unread)
         if unread - self._filled > WRITE_HARD_LIMIT:
             self.session.lost(f"{unread} bytes of output were not read")
-            self._transport.abort()
+            self.abort()
             return False
         if unread - self._filled > UNREAD_PAUSE:
             self.pause_reading("unread output")
@@ -293,6 +308,7 @@ class AmqpTransport(asyncio.Protocol):
 
     def close_after(self, delay_s: float) -> None:
         """Close the socket after `delay_s` seconds, or as soon as the peer has answered our close."""
+        self._handshake.cancel()
         if self._closing is not None:
             self._closing.cancel()
         self._closing = asyncio.get_running_loop().call_later(delay_s, self.close)
@@ -357,7 +373,8 @@ class AmqpTransport(asyncio.Protocol):
             self._heard_at = now
         elif now - self._heard_at >= 2 * interval:
             session.lost(f"missed heartbeats from client, timeout: {interval}s")
-            self._transport.abort()
+            # With a reset: what the kernel still holds of deliveries goes to others, and must not reach it later.
+            self.abort()
 
     def looks(self, now: float) -> int:
         """So often in an interval `heartbeat_due` is to be called, from now on.

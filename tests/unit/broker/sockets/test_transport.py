@@ -614,10 +614,42 @@ def test_a_handshake_that_does_not_end_is_ended(run):
         for _ in range(3):
             await asyncio.sleep(0)
         assert (slow.sock.state, quick.sock.state) == ("aborted", "open")
+        ((_, code, reason, _),) = slow.bench.observer.named("connection_failed")
+        assert (code, reason) == (0, "the handshake took longer than 0 s")
         slow.lose()
         quick.lose()
+        assert not slow.bench.observer.named("connection_closed")
 
     run(steps)
+
+
+@pytest.mark.parametrize("first", [b"", PROTOCOL_HEADER[:4], PROTOCOL_HEADER])
+@pytest.mark.parametrize("error", [None, ConnectionResetError("reset")])
+def test_who_leaves_while_it_logs_in_is_told_of_once(run, first, error):
+    def step() -> None:
+        world = World()
+        if first:
+            world.transport.data_received(first)
+        world.bench.run()
+        if error is None:
+            world.transport.eof_received()
+        world.transport.connection_lost(error)
+        found = [reason for *_, reason in world.bench.observer.named("connection_closed")]
+        said = str(error) if error else "client unexpectedly closed TCP connection"
+        assert found == ([said] if first else []), "who says nothing looks whether the port is open"
+
+    run(step)
+
+
+def test_who_was_refused_is_told_of_by_that_alone(run):
+    def step() -> None:
+        world = World()
+        world.transport.data_received(b"GET / HTTP/1.1\r\n")
+        world.bench.run()
+        world.transport.connection_lost(None)
+        assert not world.bench.observer.named("connection_closed")
+
+    run(step)
 
 
 def test_closing_later_writes_first(run):
@@ -693,6 +725,8 @@ def test_a_peer_silent_for_two_intervals_is_dropped(run):
         assert world.sock.state == "aborted"
         ((*_, reason),) = world.bench.observer.named("connection_closed")
         assert reason == "missed heartbeats from client, timeout: 10s"
+        # With a reset: what it was delivered is others' now, and the kernel sends it no more.
+        assert (socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0") in world.sock.options
         world.lose()
 
     run(step)
