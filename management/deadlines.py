@@ -3,7 +3,8 @@
 State: the connections that have asked for nothing yet. Each accepted socket is a descriptor, of which the store needs
 some; whoever does not need a password for one must not keep it. As in RabbitMQ, the first header has to be there after
 five seconds, and a body that has begun has to go on, and a connection that was answered has to ask again, within a
-minute; who takes nothing of an answer for as long is cut off by the kernel (`bound_sockets`). Called by
+minute; who takes nothing of an answer for as long is cut off by the kernel (`bound_sockets`). Who has ended its side
+behind a request, as `nc` does at the end of its input, is answered if that takes no longer than a moment. Called by
 `management.server` for its listeners on TCP; who comes by the control socket has as long as it likes.
 """
 
@@ -21,8 +22,25 @@ if TYPE_CHECKING:
 HEADER_S = 5.0
 """For TLS's handshake, and then for the header of the first request."""
 IDLE_S = 60.0
+ENDED_S = 5.0
+"""For the answers to a client that sends no more: it may as well be gone."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _Answering(web.RequestHandler):
+    """A connection that answers what came before its end."""
+
+    __slots__ = ()
+
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """The client sends no more: with nothing to answer, the connection ends at once."""
+        transport = self.transport
+        if transport is None or transport.get_extra_info("ssl_object") is not None:
+            return None  # below TLS, which has an end of its own, nothing can be answered
+        self.close()
+        _later(ENDED_S, transport.close)
+        return True
 
 
 class Deadlines:
@@ -46,6 +64,7 @@ class Deadlines:
 
         def accept() -> web.RequestHandler:
             connection = make()
+            connection.__class__ = _Answering  # what makes them cannot be told of another
             self._silent.add(connection)
             # The socket was accepted, but a handshake of TLS may come first.
             _later(HEADER_S, self._look, connection, 1)

@@ -81,6 +81,37 @@ def test_a_connection_that_is_used_stays(hasty: Served) -> None:
     connection.close()
 
 
+REQUEST = b"GET /api/whoami HTTP/1.1\r\nHost: x\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n\r\n"
+
+
+def ended(port: int, sent: bytes) -> bytes:
+    """What comes to a client that ends its side at once behind what it has sent."""
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(WAIT_S)
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: client.recv(10_000), b""))
+
+
+def test_who_has_ended_its_side_is_answered(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as served:
+        assert ended(served.port, REQUEST).startswith(b"HTTP/1.1 200 OK")
+        assert b"burrowmq" in ended(
+            served.metrics_port, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+        )
+        for nothing in (b"", b"GET /api/whoami HTTP/1.1\r\n"):
+            assert ended(served.port, nothing) == b""
+
+
+def test_a_body_whose_end_cannot_come_is_waited_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadlines, "ENDED_S", 0.1)
+    with serving(tmp_path / "data") as served:
+        assert ended(served.port, HEAD + b"Content-Length: 50\r\n\r\n{}") == b""
+        assert served.api("GET", "/api/whoami").status == 200
+
+
 def test_who_takes_nothing_of_an_answer_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
