@@ -1,7 +1,8 @@
-"""A TCP proxy on loopback whose connections a test breaks.
+"""A TCP proxy on loopback whose connections a test breaks, or makes bad.
 
-State: a thread for each direction of each connection. Callers: tests of links. Invariant: `cut` ends every connection
-with a reset, as a cable or a firewall may; new ones are taken as before. The target may change its process, not its port.
+State: a thread for each direction of each connection; what the network does, in each direction. Callers: tests of
+links, `tests.crash.bad_network`. Invariant: `cut` ends every connection with a reset, as a cable or a firewall may; new
+ones are taken as before. The target may change its process, not its port.
 """
 
 from __future__ import annotations
@@ -10,10 +11,24 @@ import contextlib
 import socket
 import struct
 import threading
+import time
+from typing import NamedTuple
 
 from tests.support.ports import free_port
 
 _RESET = struct.pack("ii", 1, 0)
+
+
+class Network(NamedTuple):
+    """What it does to octets of one direction."""
+
+    delay_s: float = 0.0
+    rate: int = 0
+    """Octets a second; 0: as many as there are."""
+    piece: int = 65536
+    """Octets of a segment at most."""
+    is_dead: bool = False
+    """Nothing arrives any more, and nobody is told."""
 
 
 class TcpProxy:
@@ -21,6 +36,7 @@ class TcpProxy:
 
     def __init__(self, target_port: int) -> None:
         self.port = free_port()
+        self.up = self.down = Network()
         self._target_port = target_port
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
@@ -57,15 +73,20 @@ class TcpProxy:
                 client.close()
                 continue
             server.settimeout(None)
+            for each in (client, server):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._sockets |= {client, server}
             for ends in ((client, server), (server, client)):
-                threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+                is_up = ends[0] is client
+                threading.Thread(target=self._pass_on, args=(*ends, is_up), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+    def _pass_on(self, source: socket.socket, target: socket.socket, is_up: bool) -> None:
         with contextlib.suppress(OSError, ValueError):
             while data := source.recv(65536):
-                target.sendall(data)
+                self._deliver(data, target, is_up)
+        if (self.up if is_up else self.down).is_dead:
+            return  # the end does not arrive either; `cut` closes both
         with self._lock:
             self._sockets -= {source, target}
         for each in (source, target):
@@ -73,3 +94,15 @@ class TcpProxy:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
+
+    def _deliver(self, data: bytes, target: socket.socket, is_up: bool) -> None:
+        network = self.up if is_up else self.down
+        time.sleep(network.delay_s)
+        piece = max(1, min(network.piece, network.rate // 10 or network.piece))
+        for start in range(0, len(data), piece):
+            if (self.up if is_up else self.down).is_dead:
+                return
+            part = data[start : start + piece]
+            target.sendall(part)
+            if network.rate:
+                time.sleep(len(part) / network.rate)

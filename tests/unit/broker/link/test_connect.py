@@ -1,6 +1,6 @@
 """Links of both kinds to a node in this thread: its own session, and its socket.
 
-Covers: broker/link/link.py, broker/link/local.py, broker/link/tcp.py
+Covers: broker/link/link.py, broker/link/local.py
 """
 
 from __future__ import annotations
