@@ -2,7 +2,8 @@
 
     amqp[s]://[user[:password]@][host[:port]][/vhost][?key=value&...]
 
-Without a host it leads into this node, without a socket. Keys: heartbeat (s), connection_timeout (ms), channel_max,
+Without a host it leads into this node, without a socket. An IPv6 address stands in brackets, one of a link with its
+interface behind an escaped percent sign, [fe80::1%25eth0]. Keys: heartbeat (s), connection_timeout (ms), channel_max,
 frame_max, auth_mechanism (plain, amqplain, external; may be repeated); for amqps cacertfile, certfile, keyfile,
 password, verify (verify_none, verify_peer), server_name_indication (a name, or "disable"). Others are ignored.
 
@@ -21,7 +22,7 @@ from burrowmq.records import dataclass
 _URI: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
     r"(?:(?P<userinfo>[^@/?#]*)@)?"
-    r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/?#@\[\]]*)(?::(?P<port>[^/?#@]*))?"
+    r"(?P<host>\[[0-9A-Fa-f:.]+(?:%[^\[\]/?#@]+)?\]|[^:/?#@\[\]]*)(?::(?P<port>[^/?#@]*))?"
     r"(?P<path>/[^?#]*)?(?:\?(?P<query>[^#]*))?(?:#.*)?"
 )
 DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}

@@ -32,6 +32,13 @@ def test_with_a_host() -> None:
     assert parse("amqp://[::1]:5", "own").host == "::1"
 
 
+def test_an_address_of_a_link_has_its_interface() -> None:
+    uri = "amqp://me:secret@[fe80::1%25eth0]:5673/v"
+    assert (parse(uri, "own").host, parse(uri, "own").port) == ("fe80::1%eth0", 5673)
+    assert public(uri) == "amqp://[fe80::1%25eth0]:5673/v"
+    assert parse("amqp://[fe80::1%252]", "own").host == "fe80::1%2"
+
+
 def test_amqps_says_how_it_is_verified() -> None:
     found = parse(
         "amqps://host?cacertfile=/c&certfile=/a&keyfile=/k&password=x&verify=verify_peer"
