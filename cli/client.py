@@ -104,7 +104,9 @@ class NodeClient:
         if not self.url:
             return f"control socket {os.path.abspath(self.socket_path)}"
         parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.hostname}:{parts.port or _default_port(parts.scheme)}"
+        host = _host(self.url)
+        shown = f"[{host}]" if ":" in host else host
+        return f"{parts.scheme}://{shown}:{parts.port or _default_port(parts.scheme)}"
 
     @property
     def addressed(self) -> str:
@@ -252,7 +254,7 @@ class NodeClient:
         if not self.url:
             return _UnixConnection(self.socket_path, self.timeout_s)
         parts = urlsplit(self.url)
-        host, port = parts.hostname or "127.0.0.1", parts.port or _default_port(parts.scheme)
+        host, port = _host(self.url), parts.port or _default_port(parts.scheme)
         if parts.scheme == "https":
             return http.client.HTTPSConnection(host, port, timeout=self.timeout_s)
         return http.client.HTTPConnection(host, port, timeout=self.timeout_s)
@@ -267,7 +269,7 @@ class NodeClient:
         # Here: the control socket needs none.
         from threading import Event, Thread
 
-        host, is_answered, faults = urlsplit(self.url).hostname, Event(), list[OSError]()
+        host, is_answered, faults = _host(self.url), Event(), list[OSError]()
 
         def ask() -> None:
             try:
@@ -298,6 +300,11 @@ def segment(name: str) -> str:
     if not name:
         raise bad_argument("Bad argument: a name cannot be an empty string")
     return quote(name, safe="")
+
+
+def _host(url: str) -> str:
+    """Name the host of a URL; an address of a link has its interface there, behind an escaped percent sign."""
+    return unquote(urlsplit(url).hostname or "127.0.0.1")
 
 
 def _default_port(scheme: str) -> int:

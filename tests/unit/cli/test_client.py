@@ -61,6 +61,19 @@ def test_a_host_that_is_none_is_said_to_be_that(monkeypatch: pytest.MonkeyPatch)
     assert (output.code, "Name or service not known" in output.err) == (69, True)
 
 
+def test_an_address_of_a_link_is_reached_by_its_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def look_up(host: str, *_: object) -> None:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    output = ctl("--url", "http://u:secret@[fe80::1%25eth0]:15672", "ping")
+    assert (output.code, asked) == (69, ["fe80::1%eth0"])
+    assert "attempted to contact: http://[fe80::1%eth0]:15672\n" in output.err
+
+
 def test_a_url_that_is_none_is_refused() -> None:
     for url in ("ftp://h", "localhost:15672", "http://h:port", "http://:1", "u:secret@h"):
         output = ctl("--url", url, "ping")
