@@ -41,7 +41,7 @@ _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _FIXED = struct.Struct(">12sBBH")
 _LOCAL, _PROXY = 0x20, 0x21
 _BLOCKS = {0x11: struct.Struct(">4s4sHH"), 0x21: struct.Struct(">16s16sHH")}
-_FAMILIES: dict[str, type[ipaddress.IPv4Address] | type[ipaddress.IPv6Address]] = {
+_FAMILIES: dict[str, type[ipaddress.IPv4Address | ipaddress.IPv6Address]] = {
     "TCP4": ipaddress.IPv4Address,
     "TCP6": ipaddress.IPv6Address,
 }
