@@ -202,6 +202,8 @@ checks['rascal: goes on after a cut'] = () => rascaled(rascalPaths(), async (bro
   const seen = [];
   const subscription = await broker.subscribe('s');
   subscription.on('error', () => {}).on('message', (message, content, ackOrNack) => { seen.push(content); ackOrNack(); });
+  await published(broker, 'p', 'before');
+  await until(() => seen.length === 1, 'a message before the cut');
   const open = await until(async () => {
     const found = (await api('GET', 'connections')).filter((one) => one.vhost === vhost);
     return found.length > 0 && found;
