@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 
+from .go_suites import GO
 from .node_suites import NODE
 from .place import (
     DRIVERS,
@@ -234,6 +235,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "lapin": (lapin, ("cargo",)),
     "amqp091-go": (amqp091_go, ("go",)),
     **NODE,
+    **GO,
     **TOOLS,
 }
 
