@@ -82,7 +82,7 @@ class ConnectionCloseReceived:
 
 @dataclass(slots=True)
 class Disconnect:
-    """Drop the socket after delay_s (and after what is queued has been sent), reading nothing more."""
+    """Drop the socket after delay_s and after what is queued; read nothing more. No reason: nothing failed."""
 
     reason: str
     delay_s: float

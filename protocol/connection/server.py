@@ -300,7 +300,7 @@ class ServerConnection:
             ids = event.payload[:4]
             if ids == _CLOSE_OK_IDS:
                 self._handshake.state = "closed"
-                events.append(Disconnect("connection closed", 0.0))
+                events.append(Disconnect("", 0.0))
                 return
             if ids == _CLOSE_IDS:
                 self.out.append(methods.encode_method(0, methods.Connection.CloseOk()))

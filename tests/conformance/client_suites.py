@@ -20,7 +20,18 @@ from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 
-from .place import DRIVERS, HERE, NOT_DOWNLOADED, Count, Place, count_junit, count_lines
+from .go_suites import GO
+from .node_suites import NODE
+from .place import (
+    DRIVERS,
+    HERE,
+    NOT_DOWNLOADED,
+    Count,
+    Place,
+    count_junit,
+    count_lines,
+    count_rust,
+)
 from .tool_suites import TOOLS
 
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
@@ -172,14 +183,9 @@ def perf_test(place: Place) -> Count:
 
 def lapin(place: Place) -> Count:
     """lapin's tests (Rust); left out: two races that a busy RabbitMQ loses too."""
-    root = place.folder / "fetch"
-    root.mkdir()
-    place.run("cargo", "init", "-q", "--name", "fetch", ".", cwd=root, timeout_s=60)
-    place.run("cargo", "add", "-q", "lapin@=4.12.3", cwd=root, timeout_s=300)
-    place.run("cargo", "fetch", "-q", cwd=root, timeout_s=600)
-    home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
-    (source,) = home.glob("registry/src/*/lapin-4.12.3")
-    shutil.copytree(source, place.folder / "lapin")
+    root = place.crate_source("lapin", "4.12.3")
+    if root is None:
+        return NOT_DOWNLOADED
     output = place.run(
         "cargo",
         "test",
@@ -190,20 +196,11 @@ def lapin(place: Place) -> Count:
         "acks_racing_a_broker_channel_close_all_complete",
         "--skip",
         "concurrent_acks_cut_short_by_a_broker_channel_close_report_its_error",
-        cwd=place.folder / "lapin",
+        cwd=root,
         timeout_s=2400,
         AMQP_ADDR=place.url,
     )
-    numbers = re.findall(
-        r"^test result:.* (\d+) passed; (\d+) failed; (\d+) ignored;.* (\d+) filtered out",
-        output,
-        re.MULTILINE,
-    )
-    sums = [sum(int(row[at]) for row in numbers) for at in range(4)]
-    failures = tuple(re.findall(r"^test (.+) \.\.\. FAILED", output, re.MULTILINE))
-    if not numbers:
-        return Count(failed=1, failures=("nothing was built: " + output[-300:],))
-    return Count(sums[0], sums[1], sums[2] + sums[3], failures)
+    return count_rust(output)
 
 
 def amqp091_go(place: Place) -> Count:
@@ -237,6 +234,8 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "perf-test": (perf_test, ("mvn", "java")),
     "lapin": (lapin, ("cargo",)),
     "amqp091-go": (amqp091_go, ("go",)),
+    **NODE,
+    **GO,
     **TOOLS,
 }
 

@@ -19,6 +19,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 DRIVERS = HERE / "drivers"
 RANK = {"passed": 0, "skipped": 1, "failed": 2}
+GO_CASE = re.compile(r"^ *--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
+RUST_RESULT = re.compile(
+    r"^test result:.* (\d+) passed; (\d+) failed; (\d+) ignored;.* (\d+) filtered out", re.MULTILINE
+)
 
 
 @dataclass
@@ -103,6 +107,17 @@ class Place:
         self.run("chmod", "-R", "u+w", str(root), timeout_s=60)
         return root
 
+    def crate_source(self, name: str, version: str) -> Path | None:
+        """Download a crate and return a copy of it that may be changed; None where it is not to be had."""
+        root = self.folder / "fetch"
+        root.mkdir()
+        self.run("cargo", "init", "-q", "--name", "fetch", ".", cwd=root, timeout_s=60)
+        self.run("cargo", "add", "-q", f"{name}@={version}", cwd=root, timeout_s=300)
+        self.run("cargo", "fetch", "-q", cwd=root, timeout_s=900)
+        home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+        found = list(home.glob(f"registry/src/*/{name}-{version}"))
+        return Path(shutil.copytree(found[0], self.folder / name)) if found else None
+
 
 def count_junit(report: Path) -> Count:
     """Sum up a JUnit report; a test that was run again counts once, by its worst entry."""
@@ -129,3 +144,25 @@ def count_lines(output: str) -> Count:
     if not passed and not failed:
         failed = ["the driver said nothing: " + output[-300:]]
     return Count(len(passed), len(failed), 0, tuple(failed))
+
+
+def count_go(output: str) -> Count:
+    """Sum up `go test -v`: cases without cases of their own below them, so that each counts once."""
+    ended = {name: how for how, name in GO_CASE.findall(output)}
+    outer = {name.rpartition("/")[0] for name in ended}
+    cases = {name: how for name, how in ended.items() if name not in outer}
+    if not cases:
+        return Count(failed=1, failures=("nothing was built: " + output[-300:],))
+    states = list(cases.values())
+    failures = tuple(sorted(name for name, how in cases.items() if how == "FAIL"))
+    return Count(*(states.count(one) for one in ("PASS", "FAIL", "SKIP")), failures=failures)
+
+
+def count_rust(output: str) -> Count:
+    """Sum up what `cargo test` printed."""
+    numbers = RUST_RESULT.findall(output)
+    if not numbers:
+        return Count(failed=1, failures=("nothing was built: " + output[-300:],))
+    passed, failed, ignored, left_out = (sum(int(row[at]) for row in numbers) for at in range(4))
+    failures = tuple(re.findall(r"^test (.+) \.\.\. FAILED", output, re.MULTILINE))
+    return Count(passed, failed, ignored + left_out, failures)

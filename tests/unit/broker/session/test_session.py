@@ -645,6 +645,17 @@ def test_force_close_names_its_reason_once():
     assert told == ["CONNECTION_FORCED - CONNECTION_FORCED by test"]
 
 
+def test_a_client_that_answers_a_close_is_no_second_failure():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    client.session.force_close("enough")
+    bench.run()
+    client.call(0, spec.Connection.CloseOk())
+    bench.run()
+    told = [text for _, _, text, _ in bench.observer.named("connection_failed")]
+    assert (told, client.session.is_ended) == (["CONNECTION_FORCED - enough"], True)
+
+
 @pytest.mark.parametrize("capable", [True, False])
 def test_consumers_are_cancelled_ahead_of_a_close_for_who_understands_it(capable):
     bench = BrokerBench()

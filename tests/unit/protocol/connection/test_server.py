@@ -149,7 +149,7 @@ def test_the_server_closes() -> None:
     assert connection.receive_data(method(0, commands.Connection.Close(200, "bye", 0, 0))) == []
     assert [value.name for value in sent(connection)] == ["Connection.CloseOk"]
     (event,) = connection.receive_data(method(0, commands.Connection.CloseOk()) + publish(1))
-    assert event == Disconnect("connection closed", 0.0)
+    assert event == Disconnect("", 0.0)
     assert connection.state == "closed"
     assert connection.receive_data(publish(1)) == []
 
