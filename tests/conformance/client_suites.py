@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 
+from .jvm_suites import JVM
 from .place import DRIVERS, HERE, NOT_DOWNLOADED, Count, Place, count_junit, count_lines
 from .tool_suites import TOOLS
 
@@ -238,6 +239,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "lapin": (lapin, ("cargo",)),
     "amqp091-go": (amqp091_go, ("go",)),
     **TOOLS,
+    **JVM,
 }
 
 
