@@ -16,6 +16,7 @@ FOLDER = DRIVERS / "jvm"
 # Flink reads private fields of the JDK's collections.
 OPENED = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
 LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "java-client": ("JavaClientPaths", ("com.rabbitmq:amqp-client:5.35.0",)),
     "jms": ("JmsPaths", ("com.rabbitmq.jms:rabbitmq-jms:3.7.0",)),
     "reactor-rabbitmq": ("ReactorPaths", ("io.projectreactor.rabbitmq:reactor-rabbitmq:1.5.6",)),
     "vertx": ("VertxPaths", ("io.vertx:vertx-rabbitmq-client:4.5.27",)),
