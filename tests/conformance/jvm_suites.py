@@ -80,7 +80,12 @@ def _driven(name: str, place: Place) -> Count:
     place.run("javac", "-cp", "lib/*", "-d", ".", "Checks.java", f"{driver}.java", timeout_s=300)
     opened = [f"--add-opens={one}=ALL-UNNAMED" for one in OPENED]
     return count_lines(
-        place.run("java", *opened, "-cp", "lib/*:.", driver, timeout_s=1800, BROKER_URL=place.url)
+        place.run(
+            *("java", *opened, "-cp", "lib/*:.", driver),
+            timeout_s=1800,
+            BROKER_URL=place.url,
+            BROKER_API=place.api,
+        )
     )
 
 

@@ -189,8 +189,7 @@ public final class JmsPaths {
         Checks.check("jms browser", () -> in(session -> {
             Queue queue = session.createQueue(name());
             send(session, queue, "1", "2", "3");
-            var seen = Collections.list(session.createBrowser(queue).getEnumeration());
-            Checks.same(3, seen.size());
+            Checks.eventually(() -> Collections.list(session.createBrowser(queue).getEnumeration()).size() == 3);
             Checks.same("1", text(received(session, queue)));
         }));
         Checks.check("jms context", () -> {
