@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.support.broker_process import BrokerProcess
 
 from .go_suites import GO
+from .jvm_suites import JVM
 from .node_suites import NODE
 from .place import (
     DRIVERS,
@@ -237,6 +238,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     **NODE,
     **GO,
     **TOOLS,
+    **JVM,
 }
 
 
