@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 
+from .packaged_suites import PACKAGED
 from .place import DRIVERS, HERE, NOT_DOWNLOADED, Count, Place, count_junit, count_lines
 from .tool_suites import TOOLS
 
@@ -238,6 +239,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "lapin": (lapin, ("cargo",)),
     "amqp091-go": (amqp091_go, ("go",)),
     **TOOLS,
+    **PACKAGED,
 }
 
 
@@ -256,7 +258,7 @@ def compare(name: str, count: Count) -> list[str]:
 def run_suite(name: str) -> list[str]:
     """Run one suite on a fresh node; print its line; return unexplained differences."""
     suite, programs = SUITES[name]
-    missing = [one for one in programs if shutil.which(one) is None]
+    missing = [one for one in programs if shutil.which(one) is None and not Path(one).exists()]
     if missing:
         sys.stdout.write(f"{name}: not run, this machine has no {', '.join(missing)}\n")
         return []
