@@ -7,6 +7,7 @@ trap 'kill "${started[@]}" 2>/dev/null' EXIT
 check() { local name=$1; shift; if "$@"; then echo "ok $name"; else echo "FAILED $name"; fi; }
 # wait_for SECONDS COMMAND...
 wait_for() { local end=$((SECONDS + $1)); shift; until "$@"; do [ $SECONDS -lt $end ] || return 1; sleep 0.5; done; }
+is_durable() { amqp-declare-queue "$url" -d -q "$1" >/dev/null; }
 consume() { timeout 90 amqp-consume "$url" "$@" -- sh -c 'cat; echo' 2>>"$scratch/consume.log"; }
 
 # -- syslog-ng: an exchange that it declares, persistent messages, a routing key and headers made of the line -------------
@@ -121,5 +122,5 @@ done
 check "collectd subscribes and takes what another publishes" wait_for 60 grep -qs 'value has been dispatched' "$scratch/to/out"
 check "collectd publishes JSON" grep -q '"plugin":"' <(consume -e amq.topic -r collectd.json -c 2)
 check "collectd publishes for Graphite" grep -qE '^(collectd\.)?shipped' <(consume -e amq.topic -r collectd.graphite -c 2)
-check "collectd's queue is durable and stays" amqp-declare-queue "$url" -d -q collected >/dev/null
+check "collectd's queue is durable" is_durable collected
 for pid in "${started[@]:1}"; do kill "$pid"; wait "$pid"; check "collectd ends cleanly" [ $? -eq 0 ]; done
