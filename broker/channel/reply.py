@@ -95,8 +95,8 @@ class ReplyTargets:
         self._targets: dict[bytes, ReplyTarget] = {}
 
     def add(self, channel: ReplyChannel, tag: str) -> ReplyTarget:
-        """Register a channel's reply consumer under a fresh key."""
-        parts = (base64.urlsafe_b64encode(self._entropy.token(12)) for _ in range(2))
+        """Register a channel's reply consumer under a fresh key, which ends in `==` as RabbitMQ's do."""
+        parts = (base64.urlsafe_b64encode(self._entropy.token(size)) for size in (12, 16))
         target = ReplyTarget(channel, tag, PREFIX + b".".join(parts))
         self._targets[target.key] = target
         self.on_added(target.key)

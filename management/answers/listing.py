@@ -178,7 +178,7 @@ def reply_one(call: Call, row: Row) -> web.Response:
 def project(row: Row, columns: str) -> Row:
     """Only the columns asked for; `a.b` reaches into an object, or into each of a list.
 
-    A column that is not there is left out.
+    A column that is not there is left out; one inside what has no inside brings the whole of it.
     """
     return _picked(row, _tree(columns))
 
@@ -209,7 +209,9 @@ def _picked(value: Row, wanted: Tree) -> Row:
             found[name] = inner
         elif isinstance(inner, list):
             found[name] = [_picked(each, deeper) for each in inner if isinstance(each, dict)]
-        elif isinstance(inner, dict) and (kept := _picked(inner, deeper)):
+        elif not isinstance(inner, dict):
+            found[name] = inner
+        elif kept := _picked(inner, deeper):
             found[name] = kept
     return found
 

@@ -14,6 +14,7 @@ FLAGS = {
     "drop_unroutable_metric": "Unroutable messages that are dropped are counted",
     "empty_basic_get_metric": "basic.get on an empty queue is counted",
     "implicit_default_bindings": "Default bindings are implicit",
+    "maintenance_mode_status": "A node says that it is being drained",
     "user_limits": "Users may have limits of connections and channels",
     "virtual_host_metadata": "Virtual hosts have a description and tags",
 }

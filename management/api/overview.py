@@ -90,8 +90,13 @@ def _listeners(call: Call) -> list[dict[str, Any]]:
 
 
 async def overview(call: Call) -> web.Response:
-    """The node in one object."""
-    return reply(_projected(call, await document(call, ranges_of(call))))
+    """The node in one object. A column inside an object brings the whole object, as RabbitMQ answers here."""
+    row = await document(call, ranges_of(call))
+    columns = call.query("columns")
+    if columns:
+        asked = [column.partition(".")[0] for column in columns.split(",")]
+        row = project(row, columns) | {n: row[n] for n in asked if isinstance(row.get(n), dict)}
+    return reply(row)
 
 
 async def document(call: Call, ranges: Ranges = NO_RANGES, vhost: str = "") -> dict[str, Any]:

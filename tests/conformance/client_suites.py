@@ -23,6 +23,7 @@ from tests.support.broker_process import BrokerProcess
 from .go_suites import GO
 from .jvm_suites import JVM
 from .node_suites import NODE
+from .packaged_suites import PACKAGED
 from .place import (
     DRIVERS,
     HERE,
@@ -239,6 +240,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     **GO,
     **TOOLS,
     **JVM,
+    **PACKAGED,
 }
 
 
@@ -257,7 +259,7 @@ def compare(name: str, count: Count) -> list[str]:
 def run_suite(name: str) -> list[str]:
     """Run one suite on a fresh node; print its line; return unexplained differences."""
     suite, programs = SUITES[name]
-    missing = [one for one in programs if shutil.which(one) is None]
+    missing = [one for one in programs if shutil.which(one) is None and not Path(one).exists()]
     if missing:
         sys.stdout.write(f"{name}: not run, this machine has no {', '.join(missing)}\n")
         return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pika import spec
 
 from burrowmq.broker.channel.reply import PREFIX, PSEUDO_QUEUE, ReplyTargets
@@ -19,6 +21,8 @@ def test_each_channel_has_a_key_of_its_own_for_as_long_as_it_consumes():
     second = targets.add(client.session.channels[2], "r")
     assert first.key != second.key
     assert first.key.startswith(PREFIX)
+    # Clients match it, php-amqp's tests for one: two parts, padded as base64 of 16 octets is.
+    assert re.fullmatch(rb"[\w=-]+\.[\w-]{22}==", first.key.removeprefix(PREFIX))
     assert (targets.find(first.key), targets.find(second.key)) == (first, second)
     assert first.name.encode() == first.key
     targets.remove(first)

@@ -19,6 +19,7 @@ from tests.support.served import Served
 def test_project_leaves_out_what_is_not_there() -> None:
     row = {"a": {"b": 1, "c": 2}, "d": 3}
     assert project(row, "a.b,d,e,d.x") == {"a": {"b": 1}, "d": 3}
+    assert project(row, "d.x,e.f") == {"d": 3}
 
 
 def test_sort(served: Served) -> None:

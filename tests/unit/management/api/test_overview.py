@@ -22,9 +22,17 @@ def test_overview_always_has_the_three_totals(served: Served) -> None:
     assert overview["node"] == overview["cluster_name"] == "rabbit@test"
 
 
-def test_columns_reach_into_objects(served: Served) -> None:
-    overview = served.get("/api/overview?columns=node,object_totals.queues,nosuch")
-    assert overview == {"node": "rabbit@test", "object_totals": {"queues": 2}}
+def test_columns_reach_into_lists_and_bring_objects_whole(served: Served) -> None:
+    columns = (
+        "node,object_totals.queues,queue_totals.nosuch,exchange_types.enabled,nosuch,nosuch.deeper"
+    )
+    overview, whole = served.get(f"/api/overview?columns={columns}"), served.get("/api/overview")
+    assert overview == {
+        "node": "rabbit@test",
+        "object_totals": whole["object_totals"],
+        "queue_totals": whole["queue_totals"],
+        "exchange_types": [{"enabled": True} for _ in whole["exchange_types"]],
+    }
 
 
 def test_node_and_its_memory(served: Served) -> None:
