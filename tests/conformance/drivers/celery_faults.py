@@ -210,7 +210,7 @@ def check_commands():
         ("main@suite: OK", ("status", "-t", "30")),
         ("pong", ("inspect", "-t", "30", "ping")),
         ('"prefetch_count"', ("inspect", "-t", "30", "-j", "stats")),
-        ("celery_faults", ("report",)),
+        ("task_default_queue", ("report",)),
         ("messages:0 consumers:0", ("amqp", "queue.declare", temporary)),
         ("OK", ("amqp", "basic.publish", "hello", "", temporary)),
         ("'body': 'hello'", ("amqp", "basic.get", temporary)),
