@@ -30,32 +30,16 @@ from .place import (
     NOT_DOWNLOADED,
     Count,
     Place,
-    count_junit,
     count_lines,
     count_rust,
+    run_pytest,
 )
+from .python_suites import PYTHON
 from .tool_suites import TOOLS
 
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
 # The package index's own container launcher is replaced by one that hands back the node's address.
 FIXTURES = DRIVERS / "container_stub.py"
-
-
-def _pytest(place: Place, python: str, root: Path, *arguments: str, **env: str) -> Count:
-    report = place.folder / "report.xml"
-    place.run(
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "--timeout=60",
-        f"--junitxml={report}",
-        *arguments,
-        cwd=root,
-        timeout_s=1200,
-        **env,
-    )
-    return count_junit(report)
 
 
 def py_amqp(place: Place) -> Count:
@@ -64,7 +48,9 @@ def py_amqp(place: Place) -> Count:
         "amqp==5.4.2", "pytest", "pytest-timeout", "pytest-rerunfailures"
     )
     root = place.source_of(python, "amqp", "5.4.2")
-    return _pytest(place, python, root, "-k", "not tls", "t/integration", **_kombu_address(place))
+    return run_pytest(
+        place, python, root, "-k", "not tls", "t/integration", **_kombu_address(place)
+    )
 
 
 def kombu(place: Place) -> Count:
@@ -73,7 +59,7 @@ def kombu(place: Place) -> Count:
         "kombu==5.7.0", "amqp==5.4.2", "pytest", "pytest-timeout", "pytest-rerunfailures"
     )
     root = place.source_of(python, "kombu", "5.7.0")
-    return _pytest(place, python, root, "t/integration/test_py_amqp.py", **_kombu_address(place))
+    return run_pytest(place, python, root, "t/integration/test_py_amqp.py", **_kombu_address(place))
 
 
 def _kombu_address(place: Place) -> dict[str, str]:
@@ -97,7 +83,7 @@ def _with_container_stub(
     shutil.copy(FIXTURES, root / "tests" / "docker_client.py")
     shutil.copy(FIXTURES, place.folder / "container_stub.py")
     chosen = " and ".join(f"not {one}" for one in leave_out)
-    return _pytest(
+    return run_pytest(
         place,
         python,
         root,
@@ -238,6 +224,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "amqp091-go": (amqp091_go, ("go",)),
     **NODE,
     **GO,
+    **PYTHON,
     **TOOLS,
     **JVM,
     **PACKAGED,

@@ -16,6 +16,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.patience import patient
+
 HERE = Path(__file__).parent
 DRIVERS = HERE / "drivers"
 RANK = {"passed": 0, "skipped": 1, "failed": 2}
@@ -59,7 +61,7 @@ class Place:
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=timeout_s,
+            timeout=patient(timeout_s),
         )
         with (self.folder / "log").open("a") as log:
             log.write(f"$ {' '.join(command)}\n{done.stdout}\n")
@@ -94,6 +96,15 @@ class Place:
         (root,) = (self.folder / "source").iterdir()
         return root
 
+    def clone_of(self, repository: str, tag: str) -> Path:
+        """Take the source at a tag with git, whose own settings may name a mirror."""
+        root = self.folder / "clone"
+        self.run(
+            "git", "-c", "advice.detachedHead=false", "clone", "-q", "--depth", "1", "--branch", tag,
+            repository, str(root), timeout_s=600,
+        )  # fmt: skip
+        return root
+
     def go_source(self, module: str, version: str) -> Path | None:
         """Download a Go module and return a copy of it that may be changed; None where it is not to be had."""
         told = self.run(
@@ -117,6 +128,24 @@ class Place:
         home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
         found = list(home.glob(f"registry/src/*/{name}-{version}"))
         return Path(shutil.copytree(found[0], self.folder / name)) if found else None
+
+
+def run_pytest(place: Place, python: str, root: Path, *arguments: str, **env: str) -> Count:
+    """Run pytest in a folder, a minute for each case, and sum up its report."""
+    report = place.folder / "report.xml"
+    place.run(
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        f"--timeout={patient(60):.0f}",
+        f"--junitxml={report}",
+        *arguments,
+        cwd=root,
+        timeout_s=1200,
+        **env,
+    )
+    return count_junit(report)
 
 
 def count_junit(report: Path) -> Count:
