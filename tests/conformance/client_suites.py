@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.support.broker_process import BrokerProcess
 
 from .place import DRIVERS, HERE, NOT_DOWNLOADED, Count, Place, count_junit, count_lines
+from .spring_suites import SPRING
 from .tool_suites import TOOLS
 
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
@@ -238,6 +239,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "lapin": (lapin, ("cargo",)),
     "amqp091-go": (amqp091_go, ("go",)),
     **TOOLS,
+    **SPRING,
 }
 
 
