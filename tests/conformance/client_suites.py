@@ -35,6 +35,7 @@ from .place import (
     run_pytest,
 )
 from .python_suites import PYTHON
+from .spring_suites import SPRING
 from .tool_suites import TOOLS
 
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
@@ -228,6 +229,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     **TOOLS,
     **JVM,
     **PACKAGED,
+    **SPRING,
 }
 
 
