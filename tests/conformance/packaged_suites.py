@@ -1,7 +1,7 @@
-"""Clients and tools as Debian packages them, each run against one node: PHP, Perl, Erlang, checks, log shippers, proxies.
+"""Clients and tools as Debian packages them, each run against one node.
 
 State: none; each works in the folder of the place it is given. Callers: `client_suites`.
-What each came to on RabbitMQ, and our differences, are in expected.toml; docs/tools.md and docs/frameworks.md name the packages.
+What each came to on RabbitMQ is in expected.toml; docs/tools.md and docs/frameworks.md name the packages.
 """
 
 from __future__ import annotations
