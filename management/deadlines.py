@@ -38,6 +38,8 @@ class _Answering(web.RequestHandler):
         transport = self.transport
         if transport is None or transport.get_extra_info("ssl_object") is not None:
             return None  # below TLS, which has an end of its own, nothing can be answered
+        if self._waiter is not None and not self._waiter.done():
+            return None  # it waits for a request, as when a client has what it asked for and goes
         self.close()
         _later(ENDED_S, transport.close)
         return True

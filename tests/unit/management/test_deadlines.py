@@ -93,7 +93,11 @@ def ended(port: int, sent: bytes) -> bytes:
         return b"".join(iter(lambda: client.recv(10_000), b""))
 
 
-def test_who_has_ended_its_side_is_answered(tmp_path: Path) -> None:
+def test_who_has_ended_its_side_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And let go at once where nothing is to be answered, or each client that goes keeps a descriptor for a while."""
+    monkeypatch.setattr(deadlines, "ENDED_S", 10 * WAIT_S)
     with serving(tmp_path / "data") as served:
         assert ended(served.port, REQUEST).startswith(b"HTTP/1.1 200 OK")
         assert b"burrowmq" in ended(
