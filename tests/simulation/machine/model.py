@@ -271,8 +271,12 @@ class Model:
         return heir
 
     def find(self, home: Home, number: int) -> Copy | None:
-        """The copy that a client is given by a queue; None: there is none that could be."""
-        copies = home.copies.get(number, ())
+        """The copy that a client is given by a queue; None: there is none that could be.
+
+        Of several dead letters of one message it is one that is certain to be there, if there is one: what was rejected
+        while its queue was being deleted may have become none.
+        """
+        copies = sorted(home.copies.get(number, ()), key=lambda copy: not copy.is_certain)
         for wanted in ("in", "left"):
             for copy in copies:
                 if copy.state == wanted and not copy.is_outstanding:
