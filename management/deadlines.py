@@ -45,6 +45,11 @@ class _Answering(web.RequestHandler):
         return True
 
 
+def has_ended(request: web.Request) -> bool:
+    """Whether its connection takes no request more: the client has ended its side, or has gone altogether."""
+    return request.protocol.transport is None or bool(request.protocol._close)
+
+
 class Deadlines:
     """Those of the connections of one application."""
 

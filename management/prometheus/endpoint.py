@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from burrowmq.broker.node.node import Node
-from burrowmq.management import settings
+from burrowmq.management import deadlines, settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import access
 from burrowmq.management.answers.encoding import compress
@@ -96,9 +96,14 @@ async def _page(request: web.Request, turn: asyncio.Lock, families: Families) ->
     if request.method == "HEAD":
         return web.Response(headers={"Content-Type": CONTENT_TYPE})
     exposition = await asyncio.to_thread(import_module, "burrowmq.management.prometheus.exposition")
+    has_waited = turn.locked()
     async with turn:
         if request.transport is None or request.transport.is_closing():
             return web.Response(status=503)  # nobody reads it
+        if has_waited and deadlines.has_ended(request):
+            return web.Response(
+                status=503
+            )  # more likely gone than content to read what it no longer asks for
         node = request.app[HOST].running
         if node is None:
             return web.Response(status=503)
