@@ -29,7 +29,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class _Answering(web.RequestHandler):
-    """A connection that answers what came before its end."""
+    """A connection that answers the request it is at when the client ends its side, and none pipelined behind it."""
 
     __slots__ = ()
 

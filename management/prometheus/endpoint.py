@@ -101,9 +101,8 @@ async def _page(request: web.Request, turn: asyncio.Lock, families: Families) ->
         if request.transport is None or request.transport.is_closing():
             return web.Response(status=503)  # nobody reads it
         if has_waited and deadlines.has_ended(request):
-            return web.Response(
-                status=503
-            )  # more likely gone than content to read what it no longer asks for
+            # A scraper whose time is over; who ends its side to read the answer is rare, and can ask again.
+            return web.Response(status=503)
         node = request.app[HOST].running
         if node is None:
             return web.Response(status=503)

@@ -8,6 +8,7 @@ in a suite is the address that it has in its source, nothing else. Counts and di
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -198,11 +199,21 @@ def _redis(place: Place) -> Iterator[int]:
     with (place.folder / "redis.log").open("ab") as log:
         server = subprocess.Popen(command, cwd=place.folder, stdout=log, stderr=log)
     try:
-        time.sleep(1)
+        _await_listener(port)
         yield port
     finally:
         server.terminate()
         server.wait(30)
+
+
+def _await_listener(port: int) -> None:
+    for _ in range(int(patient(100))):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise TimeoutError(f"redis-server does not listen on {port}")
 
 
 def celery_integration(place: Place) -> Count:
