@@ -5,6 +5,10 @@ CPython keeps objects of up to 512 bytes in pools of 16 KB, 64 of them in an are
 than an arena. After much was allocated and freed one connection or log line keeps each of them. Here the pages of pools in
 which nothing lives go back, but for the first, which has the pool's header.
 
+Tuples that are gone are kept for the next ones, up to 2,000 of each length, wherever they lie: after a large document or
+the deletion of 10,000 queues 7,000 of them kept as many pages. They are let go of first, each made into one of a length
+of which none are kept. A full collection does that, too, but looks at every object.
+
 How: arenas are noted as they are made (`PyObject_SetArenaAllocator`). A pool that was used and is free has no blocks in
 its header, and the largest offset that belongs to its size class; nothing else looks like that, and where the layout is
 another one nothing is found. Its size class is taken from it, as from a pool that was never used: so the interpreter
@@ -13,7 +17,8 @@ that the allocator does.
 
 State: the arenas, from `watch` on, of the whole process. Called by `reclaim.ServersAllocator`. Never: a pool in use is
 touched; arenas that were there before are looked at; anything is done in versions of Python whose pools nobody has looked at.
-Source: CPython 3.11 to 3.13, Objects/obmalloc.c (struct pool_header, allocate_from_new_pool, insert_to_freepool).
+Source: CPython 3.11 to 3.13, Objects/obmalloc.c (struct pool_header, allocate_from_new_pool, insert_to_freepool),
+Objects/tupleobject.c (maybe_freelist_push).
 """
 
 include "build_stamp.pxi"
@@ -115,6 +120,21 @@ cdef extern from *:
         return BURROW_KNOWN;
     }
 
+    #define BURROW_KEPT_TUPLES 2000
+    #define BURROW_KEPT_LENGTHS 20
+
+    static void burrow_let_go_of_tuples(void) {
+        for (Py_ssize_t length = 1; length <= BURROW_KEPT_LENGTHS; length++)
+            for (int at = 0; at < BURROW_KEPT_TUPLES; at++) {
+                PyObject *tuple = PyTuple_New(length);
+                if (tuple == NULL || _PyTuple_Resize(&tuple, BURROW_KEPT_LENGTHS + 1) < 0) {
+                    PyErr_Clear();
+                    return;
+                }
+                Py_DECREF(tuple);
+            }
+    }
+
     static size_t burrow_unused(int is_returned) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE), found = 0;
         if (page == 0 || page >= BURROW_POOL)
@@ -140,6 +160,7 @@ cdef extern from *:
     }
     """
     bint burrow_watch()
+    void burrow_let_go_of_tuples()
     size_t burrow_unused(bint is_returned)
     bint burrow_end_with(const char *words, size_t size, int status)
 
@@ -163,5 +184,7 @@ def unused_bytes():
 
 
 def give_back():
-    """Return the pages of free pools to the system; gives how many bytes that was."""
+    """Return the pages of free pools to the system; gives how many bytes that was. Takes 5 ms for the tuples first."""
+    if burrow_watch():
+        burrow_let_go_of_tuples()
     return burrow_unused(True)

@@ -29,8 +29,8 @@ import os
 from importlib import import_module
 from typing import Protocol, cast
 
-WORTH_BYTES = 4 << 20
-"""Unused bytes below which nothing is done: the next backlog takes them anyway."""
+WORTH_BYTES = 1 << 20
+"""Unused bytes below which nothing is done. With 4 MB up to that much of a backlog stayed, as the last look fell."""
 LOOKS = 5
 """While memory is not short, only one in so many looks of the monitor asks."""
 LARGEST_OF_A_TURN = 31 << 20

@@ -80,6 +80,20 @@ for step in range(400_000):
         assert all(text == bytes([place % 251]) * len(text) for place, text in live.items())
 """
 
+TUPLES = """
+from broker.machine.reclaim import ServersAllocator
+from broker.machine.resources import rss_bytes
+allocator = ServersAllocator()
+full = [(number, number, number) for number in range(200_000)]
+kept, full[::100] = full[::100], [None] * 2000  # some of each pool's
+kept.clear()  # these are kept for the next ones of that length
+held = rss_bytes()
+full[:] = [None] * len(full)
+assert held - rss_bytes() < 5_000_000, "it goes back by itself: what is all this for?"
+allocator.give_back()
+assert held - rss_bytes() > 15_000_000, (held, rss_bytes())
+"""
+
 
 class FakeAllocator:
     """Counts how often it was asked and told."""
@@ -155,12 +169,13 @@ def test_the_c_library_returns_a_hole_that_it_keeps_by_itself():
 
 
 @pytest.mark.slow
-def test_pools_in_which_nothing_lives_go_back_and_nothing_else():
+@pytest.mark.parametrize("script", [POOLS, TUPLES], ids=["pools", "tuples"])
+def test_pools_in_which_nothing_lives_go_back_and_nothing_else(script: str):
     pools = compiled_pools()
     if pools is None or not pools.watch():
         pytest.skip("interpreted, or another Python's pools")
     done = subprocess.run(
-        [sys.executable, "-c", POOLS], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
