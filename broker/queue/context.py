@@ -12,7 +12,7 @@ from dataclasses import field
 from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.queue.rules.dead_letter import Death
 from burrowmq.broker.report.metrics import NodeMetrics
-from burrowmq.broker.turn.clock import Scheduler
+from burrowmq.broker.turn.clock import Pumpable, Scheduler
 from burrowmq.protocol.codec import Message
 from burrowmq.records import dataclass
 from burrowmq.storage.engine import Engine
@@ -42,3 +42,8 @@ class QueueContext:
     """(where from, why and where to; message; which queues have it; told whether all have): see `sure_letters`."""
     on_unused: Callable[[str], None]
     """The last consumer of an auto-delete queue left, or the lease ended: delete the queue of that name."""
+    queue_dirty: Callable[[Pumpable], None] = field(init=False)
+    """The scheduler's; a bound method of its own for each queue is 64 bytes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queue_dirty", self.scheduler.queue_dirty)

@@ -114,7 +114,7 @@ class Queue(Here):
         context, settings = self._context, self.settings
         self._scheduler = context.scheduler
         # A partial weighs more.
-        self._changed: Callable[[], None] = MethodType(context.scheduler.queue_dirty, self)
+        self._changed: Callable[[], None] = MethodType(context.queue_dirty, self)
         self._after_pump = _NOTHING_LATER
         self._origins: list[Origin] | None = None
         self._serving: Serving | None = None
@@ -138,19 +138,18 @@ class Queue(Here):
         self.levels = Levels(
             Backlog(
                 functools.partial(self._open_log, level),
-                self._on_loaded,
+                self,
                 is_durable=self.durable,
                 level=level,
-                on_lost=self._on_lost,
             )
             for level in range((settings.max_priority or 0) + 1)
         )
         self.counts = Counts(context.metrics)
         self.consumers = Consumers(scheduler, is_single_active=settings.single_active_consumer)
         self.rate = ConsumptionRate(scheduler)
-        wake, share = self._wake_waiting, context.options.ram_share
+        share = context.options.ram_share
         cached = context.options.default_mode == "cached"
-        self.paging = Paging(self.levels, self.consumers, self.rate, wake, share, is_cached=cached)
+        self.paging = Paging(self.levels, self.consumers, self.rate, self, share, is_cached=cached)
         self._idle: Idle | None = None
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.expiry = Expiry(scheduler, self.levels, self.consumers, self.counts, self.dead_letters)
@@ -364,7 +363,7 @@ class Queue(Here):
         for callback in waiting:
             callback()
 
-    def _wake_waiting(self) -> None:
+    def wake_waiting(self) -> None:
         """The read that a basic.get or a cancel waits for may have become void: look again at the end of the turn."""
         if self.getter_count or self._after_pump:
             self._changed()
@@ -407,7 +406,7 @@ class Queue(Here):
     def note_unreadable(self, *, is_unreadable: bool) -> None:
         """The disk refuses the queue's reads, or answers again: nobody's cancel waits for what may not come."""
         self.is_unreadable = is_unreadable
-        self._wake_waiting()
+        self.wake_waiting()
         if is_unreadable:
             self._bound_getters()
 
@@ -419,7 +418,8 @@ class Queue(Here):
         if is_blocked:
             self._bound_getters()
 
-    def _on_loaded(self) -> None:
+    def on_loaded(self) -> None:
+        """What was missing is in RAM: there is something to serve (`backlog.BacklogOwner`)."""
         if self.is_deleted:
             return
         self.drop_excess()
@@ -427,7 +427,7 @@ class Queue(Here):
         if not self.levels.are_start_batches:
             self.idle.watch()
 
-    def _on_lost(self, count: int, size: int) -> None:
+    def on_lost(self, count: int, size: int) -> None:
         """The store does not have so many messages of the backlog, or some that it has have left it (`losses`)."""
         if self.durable:
             if self._losses is None:
@@ -448,7 +448,7 @@ class Queue(Here):
         """Drop every ready message; returns how many."""
         self.counts.purged()
         count = self.levels.purge()
-        self._wake_waiting()
+        self.wake_waiting()
         return count
 
     # -- consumers ----------------------------------------------------------------------------------------------

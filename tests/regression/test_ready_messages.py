@@ -149,6 +149,16 @@ def test_a_deleted_queue_keeps_no_message(queue_mode):
     assert bench.queue.ready_count == bench.queue.ready_bytes == 0
 
 
+class Nobody:
+    """The owner of a backlog that nobody waits for."""
+
+    def on_loaded(self) -> None:
+        pass
+
+    def on_lost(self, count: int, size: int) -> None:
+        raise AssertionError
+
+
 class Holes:
     """What a start found: ids 0 to 9, of which 6 was acked."""
 
@@ -160,7 +170,7 @@ def test_a_gap_behind_what_is_loaded_already_breaks_nothing():
     log.append(0, [message(b"%d" % at, persistent=True) for at in range(10)], None, 10)
     log.ack(6, 6)
     log.recovered = Holes  # type: ignore[assignment]
-    backlog = Backlog(lambda: log, lambda: None, is_durable=True)
+    backlog = Backlog(lambda: log, Nobody(), is_durable=True)
     backlog.recover(log)
     backlog.load(3, 1 << 20)
     assert len(backlog.ram.messages) == 3

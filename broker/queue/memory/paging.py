@@ -12,7 +12,7 @@ Sources: RabbitMQ's lazy queue and memory guides; rabbit_variable_queue since 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from burrowmq.broker.queue.memory.ram_share import RAM_BYTES, RamShare
 from burrowmq.broker.queue.order.backlog import Backlog
@@ -28,11 +28,19 @@ LOAD_BYTES = 1 << 20
 NO_LIMIT = 1 << 62
 
 
+class Waiting(Protocol):
+    """The queue, as those see it who wait for what is read from disk."""
+
+    def wake_waiting(self) -> None:
+        """What they wait for may have become void: they look again at the end of the turn."""
+        ...
+
+
 class Paging:
     """That of one queue; `is_cached` when its default mode is to keep everything."""
 
     __slots__ = (
-        "_consumers", "_levels", "_rate", "_share", "_wake", "fixed_room", "is_cached", "is_lazy", "is_short"
+        "_consumers", "_levels", "_rate", "_share", "_waiting", "fixed_room", "is_cached", "is_lazy", "is_short"
     )  # fmt: skip
 
     def __init__(
@@ -40,7 +48,7 @@ class Paging:
         levels: Levels,
         consumers: Consumers,
         rate: ConsumptionRate,
-        wake: Callable[[], None],
+        waiting: Waiting,
         share: RamShare,
         *,
         is_cached: bool,
@@ -49,7 +57,7 @@ class Paging:
         self._levels = levels
         self._consumers = consumers
         self._rate = rate
-        self._wake = wake
+        self._waiting = waiting
         self.is_cached = is_cached
         self.is_lazy = False
         self.is_short = False
@@ -117,7 +125,7 @@ class Paging:
     def page_out(self) -> int:
         """Move ready messages to disk (memory pressure, or default to lazy); returns how many moved."""
         count = self._levels.page_out()
-        self._wake()
+        self._waiting.wake_waiting()
         return count
 
     def page_out_idle(self) -> None:
@@ -125,7 +133,7 @@ class Paging:
         for level in self._levels:
             if not level.is_start_batch_left:
                 level.page_out()
-        self._wake()
+        self._waiting.wake_waiting()
 
     def memory_is_short(self, *, is_short: bool) -> None:
         """Said by the node about once a second while it is, and once when it is no longer."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from burrowmq.broker.queue.order.levels import Levels
 
 # What objects weigh, as tracemalloc measures it; a message's is that of its header and frames beside the body.
-QUEUE_BYTES = 1_550
+QUEUE_BYTES = 1_420
 SERVING_BYTES = 700
-LEVEL_BYTES = 800
+LEVEL_BYTES = 610
 CONSUMER_BYTES = 600
 MESSAGE_BYTES = 200
 

@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import Protocol
 
 from burrowmq.broker.queue.order.disk_range import DiskRange
-from burrowmq.broker.queue.order.pending_read import PendingRead
+from burrowmq.broker.queue.order.pending_read import Accept, PendingRead
 from burrowmq.broker.queue.order.ram_runs import RamRuns
 from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK, Requeued
 from burrowmq.broker.queue.order.returned import unlogged_runs
@@ -38,39 +39,45 @@ from burrowmq.storage.types import ALL, EMBEDDED_ONLY
 _DUE = itemgetter(2)
 
 
-def _nobody(_: int, __: int) -> None:
-    return None
-
-
 def _open_already() -> QueueLog:
     raise AssertionError("a backlog opens its part of the store once")
+
+
+class BacklogOwner(Protocol):
+    """The queue, as its backlogs see it: one object, where a bound method for each call would be 64 bytes more."""
+
+    def on_loaded(self) -> None:
+        """What was asked for from disk has come, in a later turn, or will not come any more: ask again."""
+        ...
+
+    def on_lost(self, count: int, size: int) -> None:
+        """The store turns out not to have so many messages, of so many bytes."""
+        ...
 
 
 class Backlog:
     """One level's ready messages. Made by its queue and used by the parts of that queue only."""
 
     __slots__ = (
-        "__weakref__", "_log", "_on_lost", "_open_log", "_persistent_flag", "_read", "disk", "dying_count",
-        "has_expiries", "is_watched", "level", "next_seq", "ram", "ram_bytes", "redelivered_below", "requeued",
-        "start_batch_end",
+        "__weakref__", "_log", "_open_log", "_owner", "_persistent_flag", "_read", "disk", "dying_count",
+        "has_expiries", "is_watched", "level", "next_seq", "ram", "ram_bytes", "redelivered_below",
+        "requeued", "start_batch_end",
     )  # fmt: skip
 
     def __init__(
         self,
         open_log: Callable[[], QueueLog],
-        on_loaded: Callable[[], None],
+        owner: BacklogOwner,
         *,
         is_durable: bool,
         level: int = 0,
-        on_lost: Callable[[int, int], None] = _nobody,
     ) -> None:
-        """`on_lost` is told how many messages, of how many bytes, the store turns out not to have."""
-        self._on_lost = on_lost
+        self._owner = owner
         self.level = level
         """Its number among the levels of its queue."""
         self._open_log = open_log
         self._persistent_flag = PERSISTENT if is_durable else 0
-        self._read = PendingRead(on_loaded)
+        self._read: PendingRead | None = None  # most queues never get to it
         self._log: QueueLog | None = None
         self.next_seq = 0
         self.requeued = NOTHING_CAME_BACK
@@ -84,7 +91,7 @@ class Backlog:
         self.dying_count = 0
         """Messages that were dropped and wait to be read (`rules.drops`): what arrives behind them goes to disk."""
         self.is_watched = False
-        """Whether `on_lost` is told of whatever leaves the disk, with (0, 0) where nothing is lost (`queue.losses`)."""
+        """Whether the owner is told of whatever leaves the disk, with (0, 0) where nothing is lost (`queue.losses`)."""
 
     # -- size ---------------------------------------------------------------------------------------------------
 
@@ -118,7 +125,7 @@ class Backlog:
     @property
     def is_loading(self) -> bool:
         """Whether a read is under way."""
-        return self._read.is_under_way
+        return self._read is not None and self._read.is_under_way
 
     @property
     def fresh_seq(self) -> int:
@@ -262,7 +269,7 @@ class Backlog:
         Each was ready once; consumers, expiry or a purge may have taken it since, and another call of this may not.
         O(messages in RAM).
         """
-        self._read.void()
+        self._void_read()
         self._ram_to_requeued()
         entries, parked = self.requeued.remove(messages)
         gone = [(entry[0], entry[3]) for entry in entries]
@@ -274,7 +281,7 @@ class Backlog:
         if on_disk:
             self.disk.remove(len(on_disk), body_bytes([messages[seq] for seq in on_disk]))
         if self.is_watched:
-            self._on_lost(0, 0)
+            self._owner.on_lost(0, 0)
         gone += [(seq, self._kind_of(messages[seq])) for seq in (*parked, *on_disk)]
         self.forget(sorted(seq for seq, kind in gone if kind & LOGGED), None, LOGGED)
         return gone
@@ -295,7 +302,7 @@ class Backlog:
 
     def let_go(self) -> None:
         """Keep no message, whatever the store has: a transaction may hold a deleted queue for long."""
-        self._read.void()
+        self._void_read()
         self.requeued = NOTHING_CAME_BACK
         self.ram.clear()
         self.disk.clear()
@@ -312,7 +319,7 @@ class Backlog:
             return None
         found = self.disk.drop(max_count, max_bytes)
         if self.is_watched and found is not None:
-            self._on_lost(0, 0)
+            self._owner.on_lost(0, 0)
         return found
 
     def expired_count(self, now_ms: int) -> int:
@@ -333,19 +340,19 @@ class Backlog:
 
     def page_out(self) -> int:
         """Move everything to disk; returns how many moved. What the store has is not written again."""
-        was_loading = self._read.is_under_way
+        was_loading = self.is_loading
         moved = len(self.disk.start_batch_rest)
         self.disk.start_batch_rest.clear()
         moved += self.park(0, 0) + self._page_out_ram()
-        if was_loading and not self._read.is_under_way:
-            self._read.ask_again()
+        if was_loading and not self.is_loading:
+            self._owner.on_loaded()  # whoever waits for it goes on as if it had been answered, with nothing
         return moved
 
     def park(self, max_count: int, max_bytes: int) -> int:
         """Of what was handed out and came back keep only so much in RAM; returns how many went to disk."""
         moving, size = self.requeued.park(max_count, max_bytes)
         if moving:
-            self._read.void()
+            self._void_read()
             self.ram_bytes -= size
         for run in unlogged_runs(moving):
             messages = [entry[1] for entry in run]
@@ -359,7 +366,7 @@ class Backlog:
         if not moving:
             return 0
         # A read in flight starts behind what now goes to disk: its answer would leave a gap.
-        self._read.void()
+        self._void_read()
         for first, messages, expiries in self.ram.unlogged():
             self.log.append(first, messages, expiries, raw_bytes(messages))
         size = body_bytes(self.ram.messages)
@@ -378,6 +385,15 @@ class Backlog:
         self.disk.recover(found.first_seq, found.count, found.bytes)
         self.redelivered_below = found.next_deliver_seq
 
+    def _begin_read(self, where: tuple[int, int, int], wanted: int, accept: Accept) -> None:
+        if self._read is None:
+            self._read = PendingRead(self._owner.on_loaded)
+        self._read.begin(self.log, where, wanted, accept)
+
+    def _void_read(self) -> None:
+        if self._read is not None:
+            self._read.void()
+
     def load(self, max_count: int, max_bytes: int, wanted: int = ALL) -> None:
         """Bring the head of what is on disk into RAM; the queue is pumped again when it is there.
 
@@ -388,14 +404,14 @@ class Backlog:
         parked = self.requeued.parked
         if parked.count:
             where = parked.first_seq, min(max_count, parked.read_span), max_bytes
-            self._read.begin(self.log, where, wanted, self._accept_parked)
+            self._begin_read(where, wanted, self._accept_parked)
         elif self.disk.count:
             run = self.disk.start_batch_rest.take_run(self.disk.first)
             if run:
                 self._accept(run, run[-1][0] + 1)
             else:
                 where = self.disk.first, max_count, max_bytes
-                self._read.begin(self.log, where, wanted, self._accept)
+                self._begin_read(where, wanted, self._accept)
 
     def load_start_batch(self, max_count: int, max_bytes: int) -> None:
         """Load the first `max_count` positions, as far as their bodies are embedded in the queue's own store."""
@@ -409,9 +425,9 @@ class Backlog:
             count = max_count - len(loaded)
             if count > 0 and left > 0 and self.disk.count:
                 where = self.disk.first, count, left
-                self._read.begin(self.log, where, EMBEDDED_ONLY, self._accept_behind)
+                self._begin_read(where, EMBEDDED_ONLY, self._accept_behind)
 
-        self._read.begin(self.log, (self.disk.first, max_count, max_bytes), 0, accept)
+        self._begin_read((self.disk.first, max_count, max_bytes), 0, accept)
 
     def peek(self) -> None:
         """Read the head of the disk range and leave it there; `has_expiries` tells then whether it expires.
@@ -424,7 +440,7 @@ class Backlog:
         def accept(loaded: list[Loaded], next_seq: int) -> None:
             self.has_expiries |= not loaded or bool(loaded[0][2])
 
-        self._read.begin(self.log, (self.disk.first, 1, 1), ALL, accept)
+        self._begin_read((self.disk.first, 1, 1), ALL, accept)
 
     def _accept_behind(self, loaded: list[Loaded], next_seq: int) -> None:
         """The bodies of a start batch that stand behind one that was left on disk."""
@@ -442,7 +458,7 @@ class Backlog:
         lost_count = parked_count - parked.count - len(entries)
         lost_bytes = 0 if parked.count else parked_bytes - size
         if lost_count or lost_bytes or self.is_watched:
-            self._on_lost(lost_count, lost_bytes)
+            self._owner.on_lost(lost_count, lost_bytes)
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         ram = self.ram
@@ -473,7 +489,7 @@ class Backlog:
         if ram.messages and not self.disk.count and ram.first + len(ram.messages) < self.next_seq:
             self._ram_to_requeued()  # the last ids are gone, and what arrives next does not follow those in RAM
         if lost_count or lost_bytes or self.is_watched:
-            self._on_lost(lost_count, lost_bytes)
+            self._owner.on_lost(lost_count, lost_bytes)
 
     def known_durable(self) -> tuple[int, int, int]:
         """How many persistent messages, of how many bytes, are known; how many messages may be. O(messages in RAM)."""

@@ -33,10 +33,6 @@ class PendingRead:
         self._generation += 1
         self.is_under_way = False
 
-    def ask_again(self) -> None:
-        """It was voided: whoever waits for it goes on as if it had been answered, with nothing."""
-        self._on_loaded()
-
     def begin(
         self, log: QueueLog, where: tuple[int, int, int], wanted: int, accept: Accept
     ) -> None:

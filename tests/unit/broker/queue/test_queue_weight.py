@@ -21,8 +21,8 @@ from tests.support.messages import message
 
 ROOT = Path(__file__).resolve().parents[4]
 QUEUES = 200
-BYTES = 6_400
-OBJECTS = 30
+BYTES = 6_100
+OBJECTS = 29
 NOT_THE_NODES = [
     tracemalloc.Filter(False, "*/tests/*"),  # the disk is one in memory
     tracemalloc.Filter(False, tracemalloc.__file__),

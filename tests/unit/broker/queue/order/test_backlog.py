@@ -32,10 +32,14 @@ class World:
         self.engine = MemoryEngine(answers_later=answers_later)
         self.log = MemoryLog(self.engine)
         self.loads = 0
-        self.backlog = Backlog(lambda: self.log, self._loaded, is_durable=is_durable)
+        self.lost: list[tuple[int, int]] = []
+        self.backlog = Backlog(lambda: self.log, self, is_durable=is_durable)
 
-    def _loaded(self) -> None:
+    def on_loaded(self) -> None:
         self.loads += 1
+
+    def on_lost(self, count: int, size: int) -> None:
+        self.lost.append((count, size))
 
     def append(
         self,
@@ -247,10 +251,6 @@ def test_what_arrives_behind_ids_that_are_gone_keeps_its_own(answers_later, gone
 @pytest.mark.parametrize("answers_later", [False, True])
 def test_of_what_came_back_and_went_to_disk_it_is_told_what_is_lost(answers_later):
     world = World(answers_later=answers_later)
-    told = []
-    world.backlog = Backlog(
-        lambda: world.log, world._loaded, is_durable=True, on_lost=lambda *lost: told.append(lost)
-    )
     world.append(*[b"%d" % number * 10 for number in range(200)], kind=DURABLE)
     run = world.backlog.take(1000, ALL)
     entries = [
@@ -264,16 +264,13 @@ def test_of_what_came_back_and_went_to_disk_it_is_told_what_is_lost(answers_late
         world.backlog.load(1000, ALL)
         world.engine.answer_reads()
     assert world.backlog.count == 196
-    assert [sum(column) for column in zip(*told, strict=True)] == [3, 10 + 10 + 30]
+    assert [sum(column) for column in zip(*world.lost, strict=True)] == [3, 10 + 10 + 30]
 
 
 @pytest.mark.parametrize("is_watched", [False, True])
 def test_while_it_is_watched_it_tells_of_whatever_leaves_the_disk(is_watched: bool) -> None:
     world = World()
-    told: list[tuple[int, int]] = []
-    backlog = world.backlog = Backlog(
-        lambda: world.log, world._loaded, is_durable=True, on_lost=lambda *lost: told.append(lost)
-    )
+    backlog = world.backlog
     backlog.disk.keep_sizes(is_on=True)
     backlog.is_watched = is_watched
     world.append(*[b"%d" % number for number in range(6)], kind=DURABLE, room=0)
@@ -285,7 +282,7 @@ def test_while_it_is_watched_it_tells_of_whatever_leaves_the_disk(is_watched: bo
     backlog.park(0, 0)
     backlog.load(2, ALL)
     backlog.remove({5: message(b"5", persistent=True)})
-    assert told == [(0, 0)] * (5 if is_watched else 0)
+    assert world.lost == [(0, 0)] * (5 if is_watched else 0)
 
 
 def test_recovered_transient_copies_are_logged_but_not_durable():

@@ -19,12 +19,18 @@ class World:
         self.levels = Levels(
             Backlog(
                 lambda number=number: self.log(number),  # type: ignore[misc]
-                lambda: None,
+                self,
                 is_durable=True,
                 level=number,
             )
             for number in range(3)
         )
+
+    def on_loaded(self) -> None:
+        """Nobody waits."""
+
+    def on_lost(self, count: int, size: int) -> None:
+        """Nothing is."""
 
     def log(self, number: int) -> MemoryLog:
         return self.engine.open_queue("/", "q", durable=True, level=number)
