@@ -85,7 +85,7 @@ def set_policy(vhost: Vhost, policy: Policy, *, is_operator: bool = False) -> bo
     if before is None or before != policy or _said(before) != _said(policy):
         known[policy.name] = policy
         try:
-            vhost.policies_changed()
+            vhost.policies_changed(*(each for each in (before, policy) if each is not None))
         except Exception:
             # A bug; but what was refused is not in the next start's way, and not shown as if it were in force.
             if before is None:
@@ -111,10 +111,11 @@ def set_policy(vhost: Vhost, policy: Policy, *, is_operator: bool = False) -> bo
 
 def clear_policy(vhost: Vhost, name: str, *, is_operator: bool = False) -> bool:
     """Remove a policy; whether there was one."""
-    if vhost.policies.of_kind(is_operator=is_operator).pop(name, None) is None:
+    gone = vhost.policies.of_kind(is_operator=is_operator).pop(name, None)
+    if gone is None:
         return False
     vhost.rows.delete("policy", _policy_key(vhost, name, is_operator=is_operator))
-    vhost.policies_changed()
+    vhost.policies_changed(gone)
     return True
 
 

@@ -4,7 +4,9 @@ At most one policy and one operator policy apply to an entity: the matching one 
 the first by name. Their definitions merge key by key (the lower limit, the operator's word for the rest); how the
 result meets the entity's own arguments is `broker.queue.rules.settings`' business. A policy with a key that queues of a
 type do not know does not match a queue of that type at all. `PolicySet` belongs to one vhost and owns its policies; it
-remembers which policy applies to whom, because a list of many queues asks for every row. What may stand in a policy is
+remembers which policy applies to whom, because a list of many queues asks for every row. A policy that comes or goes
+leaves that as it is for whoever has a name that its pattern does not match: to look through all policies for all queues
+at each change costs the square of what a definitions document has. What may stand in a policy is
 `broker.rules.parameter_rules`' business.
 
 Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
@@ -130,6 +132,10 @@ class Policy:
             return False
         return self.regex.is_in(name)
 
+    def may_match(self, name: str) -> bool:
+        """Whether it is about an entity of that name, of whatever kind."""
+        return self.regex.is_in(name)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectivePolicy:
@@ -142,6 +148,8 @@ class EffectivePolicy:
 
 NO_POLICY = EffectivePolicy()
 REMEMBERED_MAX = 65_536
+CHANGES_MAX = 256
+"""After so many changes nothing of before is remembered: each is looked at by the next question about a name."""
 
 
 class PolicySet:
@@ -150,32 +158,50 @@ class PolicySet:
     def __init__(self) -> None:
         self.policies: dict[str, Policy] = {}
         self.operator_policies: dict[str, Policy] = {}
-        self._remembered: dict[tuple[PolicyKind, str], EffectivePolicy] = {}
+        self._remembered: dict[tuple[PolicyKind, str], tuple[EffectivePolicy, int]] = {}
+        self._changes: list[
+            Policy
+        ] = []  # an entry above knows of so many of them as its number says
+        self._in_order: list[list[Policy]] = []  # both kinds, the strongest first
         self._merged: dict[tuple[str | None, str | None], EffectivePolicy] = {}
 
     def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
         """The policies, or operator policies, by name; who changes the dictionary calls `changed`."""
         return self.operator_policies if is_operator else self.policies
 
-    def changed(self) -> None:
-        """Policies came, went or changed."""
-        self._remembered.clear()
+    def changed(self, *changed: Policy) -> None:
+        """These came or went, one that was replaced and what it was replaced by; without any: whichever."""
+        self._in_order = []
         self._merged.clear()
+        self._changes += changed
+        if not changed or len(self._changes) > CHANGES_MAX:
+            self._remembered.clear()
+            self._changes.clear()
 
     def effective(self, kind: PolicyKind, name: str) -> EffectivePolicy:
         """What applies to an entity of that name."""
         if not self.policies and not self.operator_policies:
             return NO_POLICY
-        found = self._remembered.get((kind, name))
-        if found is None:
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            found = self._remembered[(kind, name)] = self._find(kind, name)
+        key, last = (kind, name), len(self._changes)
+        known = self._remembered.get(key)
+        if known is not None:
+            found, seen = known
+            if seen == last:
+                return found
+            if not any(change.may_match(name) for change in self._changes[seen:]):
+                self._remembered[key] = found, last
+                return found
+        elif len(self._remembered) >= REMEMBERED_MAX:
+            self._remembered.clear()
+        found = self._find(kind, name)
+        self._remembered[key] = found, last
         return found
 
     def _find(self, kind: PolicyKind, name: str) -> EffectivePolicy:
-        policy = _strongest(self.policies.values(), kind, name)
-        operator = _strongest(self.operator_policies.values(), kind, name)
+        if not self._in_order:
+            both = self.policies, self.operator_policies
+            self._in_order = [_in_order(each.values()) for each in both]
+        policy, operator = (_first(each, kind, name) for each in self._in_order)
         if policy is None and operator is None:
             return NO_POLICY
         names = policy.name if policy else None, operator.name if operator else None
@@ -204,7 +230,10 @@ def merge(
     return merged
 
 
-def _strongest(policies: Iterable[Policy], kind: PolicyKind, name: str) -> Policy | None:
-    matching = [policy for policy in policies if policy.matches(kind, name)]
+def _in_order(policies: Iterable[Policy]) -> list[Policy]:
     # Names break ties, not ages: rows come back in the order of their keys, and a restart must drop no message.
-    return min(matching, key=lambda policy: (-policy.priority, policy.name), default=None)
+    return sorted(policies, key=lambda policy: (-policy.priority, policy.name))
+
+
+def _first(policies: Iterable[Policy], kind: PolicyKind, name: str) -> Policy | None:
+    return next((policy for policy in policies if policy.matches(kind, name)), None)

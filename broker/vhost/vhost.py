@@ -31,7 +31,7 @@ from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, Exc
 from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.report.metrics import VhostMetrics
-from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
+from burrowmq.broker.rules.policy import EffectivePolicy, Policy, PolicySet
 from burrowmq.broker.vhost import queue_checks, router
 from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
 from burrowmq.broker.vhost.queue_settings import QueueSettings, queue_row
@@ -131,7 +131,7 @@ class Vhost:
         self.exchanges = self.graph.exchanges
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
-        self.policy_pass = PolicyPass(self._apply_policies, later)
+        self.policy_pass = PolicyPass(self._apply_policies, later, self.queues.values)
         self._later = later
         self._deleted: list[QueuePort] = []  # whose parts are to be freed
         self._make_queue = make_queue
@@ -520,13 +520,18 @@ class Vhost:
         """The policy in force for a queue."""
         return self.settings.policy(queue.name, queue.arguments)
 
-    def policies_changed(self) -> None:
-        """Put changed policies in force, on those entities for which something changed; see `policy_pass`."""
-        self.policies.changed()
+    def policies_changed(self, *changed: Policy) -> None:
+        """Put changed policies in force, on those entities for which something may have changed; see `policy_pass`.
+
+        Which: as `PolicySet.changed` is told.
+        """
+        self.policies.changed(*changed)
         for exchange in self.exchanges.values():
-            if exchange.name:
+            if exchange.name and (
+                not changed or any(policy.may_match(exchange.name) for policy in changed)
+            ):
                 self._apply_exchange_policy(exchange)
-        self.policy_pass.begin(self.queues.values())
+        self.policy_pass.begin(*changed)
         self._changed()
 
     def _apply_policies(self, queue: QueuePort) -> None:

@@ -48,7 +48,7 @@ def test_a_policy_that_cannot_be_put_in_force_is_not_half_there(
     parameters.set_policy(vhost, policy(max_length=5))
     before = rows.of("policy")
 
-    def fail() -> None:
+    def fail(*_: Policy) -> None:
         raise LookupError("a bug")
 
     monkeypatch.setattr(vhost, "policies_changed", fail)

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from burrowmq.broker.rules.policy import NO_POLICY, ApplyTo, Policy, PolicySet, merge
+from burrowmq.broker.rules.policy import (
+    CHANGES_MAX,
+    NO_POLICY,
+    ApplyTo,
+    Policy,
+    PolicySet,
+    merge,
+)
 
 
 def policies(*found: Policy, operator: tuple[Policy, ...] = ()) -> PolicySet:
@@ -128,3 +135,27 @@ def test_of_two_with_one_priority_the_first_by_name_applies_whichever_was_set_fi
     found = policies(*pair, operator=pair).effective("queue", "q")
     assert (found.policy, found.operator_policy) == ("a", "a")
     assert policies(*reversed(pair)).effective("queue", "q").policy == "a"
+
+
+def test_of_names_that_a_change_does_not_match_nothing_is_looked_for_again() -> None:
+    found = policies(policy("a", "^a"), policy("b", "^b"))
+    before = found.effective("queue", "a1"), found.effective("queue", "b1")
+    strong = policy("c", "^b", priority=2)
+    found.policies["c"] = strong
+    found.changed(strong)
+    assert found.effective("queue", "a1") is before[0]
+    assert found.effective("queue", "b1").policy == "c"
+    del found.policies["c"]
+    found.changed(strong)
+    assert found.effective("queue", "a1") is before[0]
+    assert found.effective("queue", "b1") == before[1]
+
+
+def test_after_very_many_changes_everything_is_looked_for_again() -> None:
+    found = policies(policy("a", "^a"))
+    before = found.effective("queue", "a1")
+    found.changed(*[policy("x", "^x")] * CHANGES_MAX)
+    assert found.effective("queue", "a1") is before
+    found.changed(policy("x", "^x"))
+    assert found.effective("queue", "a1") is not before
+    assert found.effective("queue", "a1") == before
