@@ -18,10 +18,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from burrowmq.broker.rules.pattern import Pattern, compile_pattern
+from burrowmq.broker.rules.policy_index import PolicyIndex
 from burrowmq.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 PolicyValue = str | int | float | bool
 ApplyTo = Literal["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"]
@@ -149,7 +150,9 @@ class EffectivePolicy:
 NO_POLICY = EffectivePolicy()
 REMEMBERED_MAX = 65_536
 CHANGES_MAX = 256
-"""After so many changes nothing of before is remembered: each is looked at by the next question about a name."""
+"""After so many changes nothing of before is remembered."""
+CHANGES_ASKED = 16
+"""A name that so many changes have come by since is looked for anew, which costs less than to ask all of them."""
 
 
 class PolicySet:
@@ -162,7 +165,7 @@ class PolicySet:
         self._changes: list[
             Policy
         ] = []  # an entry above knows of so many of them as its number says
-        self._in_order: list[list[Policy]] = []  # both kinds, the strongest first
+        self._indexes: list[PolicyIndex] = []  # of both kinds; none: they have changed
         self._merged: dict[tuple[str | None, str | None], EffectivePolicy] = {}
 
     def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
@@ -171,7 +174,7 @@ class PolicySet:
 
     def changed(self, *changed: Policy) -> None:
         """These came or went, one that was replaced and what it was replaced by; without any: whichever."""
-        self._in_order = []
+        self._indexes = []
         self._merged.clear()
         self._changes += changed
         if not changed or len(self._changes) > CHANGES_MAX:
@@ -188,7 +191,9 @@ class PolicySet:
             found, seen = known
             if seen == last:
                 return found
-            if not any(change.may_match(name) for change in self._changes[seen:]):
+            if last - seen <= CHANGES_ASKED and not any(
+                change.may_match(name) for change in self._changes[seen:]
+            ):
                 self._remembered[key] = found, last
                 return found
         elif len(self._remembered) >= REMEMBERED_MAX:
@@ -198,10 +203,10 @@ class PolicySet:
         return found
 
     def _find(self, kind: PolicyKind, name: str) -> EffectivePolicy:
-        if not self._in_order:
+        if not self._indexes:
             both = self.policies, self.operator_policies
-            self._in_order = [_in_order(each.values()) for each in both]
-        policy, operator = (_first(each, kind, name) for each in self._in_order)
+            self._indexes = [PolicyIndex(each.values()) for each in both]
+        policy, operator = (_first(index, kind, name) for index in self._indexes)
         if policy is None and operator is None:
             return NO_POLICY
         names = policy.name if policy else None, operator.name if operator else None
@@ -230,10 +235,5 @@ def merge(
     return merged
 
 
-def _in_order(policies: Iterable[Policy]) -> list[Policy]:
-    # Names break ties, not ages: rows come back in the order of their keys, and a restart must drop no message.
-    return sorted(policies, key=lambda policy: (-policy.priority, policy.name))
-
-
-def _first(policies: Iterable[Policy], kind: PolicyKind, name: str) -> Policy | None:
-    return next((policy for policy in policies if policy.matches(kind, name)), None)
+def _first(index: PolicyIndex, kind: PolicyKind, name: str) -> Policy | None:
+    return next((policy for policy in index.possible(name) if policy.matches(kind, name)), None)

@@ -25,6 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.exchange import exchange_class
+from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
@@ -58,7 +59,7 @@ from burrowmq.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from burrowmq.broker.exchange.base import Exchange, Look
+    from burrowmq.broker.exchange.base import Look
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
     from burrowmq.broker.queue.port import QueuePort
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
@@ -131,7 +132,7 @@ class Vhost:
         self.exchanges = self.graph.exchanges
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
-        self.policy_pass = PolicyPass(self._apply_policies, later, self.queues.values)
+        self.policy_pass = PolicyPass(self._apply_policies, later, self._under_policies)
         self._later = later
         self._deleted: list[QueuePort] = []  # whose parts are to be freed
         self._make_queue = make_queue
@@ -526,16 +527,19 @@ class Vhost:
         Which: as `PolicySet.changed` is told.
         """
         self.policies.changed(*changed)
-        for exchange in self.exchanges.values():
-            if exchange.name and (
-                not changed or any(policy.may_match(exchange.name) for policy in changed)
-            ):
-                self._apply_exchange_policy(exchange)
         self.policy_pass.begin(*changed)
         self._changed()
 
-    def _apply_policies(self, queue: QueuePort) -> None:
-        queue.change_settings(self.settings.after_change(queue))
+    def _under_policies(self) -> Iterator[Exchange | QueuePort]:
+        yield from (exchange for exchange in self.exchanges.values() if exchange.name)
+        yield from self.queues.values()
+
+    def _apply_policies(self, entity: Exchange | QueuePort) -> None:
+        if isinstance(entity, Exchange):
+            self._apply_exchange_policy(entity)
+            self._changed()
+        elif not entity.is_deleted:
+            entity.change_settings(self.settings.after_change(entity))
 
     # -- bindings -----------------------------------------------------------------------------------------------
 
