@@ -3,11 +3,11 @@
 A policy may match a hundred thousand of them; what it says is worked out, and put in force, for each. The first few are
 done at once, so that on most nodes a change is in force when the call returns; the others follow in turns of their own,
 and who has to know waits for `when_done`. One whose name no changed policy matches is passed by. Changes that come
-meanwhile are gone through together, behind the pass that is under way: a definitions document has hundreds of them. What
-is declared meanwhile has them already. A bug that shows at one costs no other one the change. A pass
-ends with its application: policies are put in force by the next start.
+meanwhile are gone through together, behind the pass that is under way: a definitions document has hundreds of them.
+What is declared meanwhile has them already. A bug that shows at one costs no other one the change. A pass ends with its
+application: policies are put in force by the next start.
 
-State owned: what is left to go through, what comes behind them, and who waits for which. Called by `broker.vhost.vhost`.
+State owned: what is left to go through, what comes behind it, and who waits. Called by `broker.vhost.vhost`.
 """
 
 from __future__ import annotations

@@ -522,10 +522,7 @@ class Vhost:
         return self.settings.policy(queue.name, queue.arguments)
 
     def policies_changed(self, *changed: Policy) -> None:
-        """Put changed policies in force, on those entities for which something may have changed; see `policy_pass`.
-
-        Which: as `PolicySet.changed` is told.
-        """
+        """Put these in force, as `PolicySet.changed` is told of them, where they may matter; see `policy_pass`."""
         self.policies.changed(*changed)
         self.policy_pass.begin(*changed)
         self._changed()
