@@ -6,7 +6,7 @@ Owns no state. Sums over queues are O(queues) with a few attribute reads each.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import accumulate
 
@@ -15,6 +15,7 @@ from burrowmq.broker.inspect.values import Row, message_stats_of
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.report.metrics import ChannelMetrics
+from burrowmq.broker.rules.auth import Permission, User
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S
 from burrowmq.broker.vhost.vhost import Vhost
@@ -101,36 +102,39 @@ def vhosts(node: RunningNode) -> list[Row]:
     return [vhost_row(node, owner) for owner in each_vhost(node, None)]
 
 
-def users(node: RunningNode) -> list[Row]:
-    """Every user with its password hash, as definitions carry it."""
-    rows = [
-        {
-            "name": user.name,
-            "password_hash": user.password_hash,
-            "hashing_algorithm": user.hashing_algorithm,
-            "tags": list(user.tags),
-            "limits": dict(user.limits),
-        }
-        for user in node.auth.users.values()
-    ]
-    return sorted(rows, key=lambda row: str(row["name"]))
+def users(node: RunningNode) -> Iterator[Row]:
+    """Every user, by name; a row is made when it is asked for, if the user is still there."""
+    known = node.auth.users
+    return (user_row(known[name]) for name in sorted(known) if name in known)
+
+
+def user_row(user: User) -> Row:
+    """One user with its password hash, as definitions carry it."""
+    return {
+        "name": user.name,
+        "password_hash": user.password_hash,
+        "hashing_algorithm": user.hashing_algorithm,
+        "tags": list(user.tags),
+        "limits": dict(user.limits),
+    }
 
 
 def permissions(node: RunningNode, vhost: str | None = None, user: str | None = None) -> list[Row]:
     """Who may configure, write and read what, by vhost and user."""
-    rows = []
-    for (owner, name), granted in node.auth.permissions.items():
-        if vhost in (None, owner) and user in (None, name):
-            rows.append(
-                {
-                    "user": name,
-                    "vhost": owner,
-                    "configure": granted.configure,
-                    "write": granted.write,
-                    "read": granted.read,
-                }
-            )
-    return sorted(rows, key=lambda row: (row["vhost"], row["user"]))
+    known = node.auth.permissions
+    pairs = sorted(pair for pair in node.auth.granted.pairs(vhost, user) if pair in known)
+    return [permission_row(*pair, known[pair]) for pair in pairs]
+
+
+def permission_row(vhost: str, user: str, granted: Permission) -> Row:
+    """What one user may do in one vhost."""
+    return {
+        "user": user,
+        "vhost": vhost,
+        "configure": granted.configure,
+        "write": granted.write,
+        "read": granted.read,
+    }
 
 
 def limits(node: RunningNode) -> Row:

@@ -73,10 +73,10 @@ def vhost_limits(node: RunningNode, vhost: str | None = None) -> list[Row]:
 
 def user_limits(node: RunningNode, user: str | None = None) -> list[Row]:
     """Users who have limits."""
+    known = node.auth.users
+    names = sorted(known) if user is None else [user]
     return [
-        {"user": name, "value": dict(found.limits)}
-        for name, found in sorted(node.auth.users.items())
-        if found.limits and user in (None, name)
+        {"user": name, "value": dict(known[name].limits)} for name in names if known[name].limits
     ]
 
 
@@ -89,9 +89,8 @@ def topic_permissions(
     """Which routing keys a user may use with which exchange."""
     rows = [
         {"user": name, "vhost": owner, "exchange": target, "write": each.write, "read": each.read}
-        for (owner, name), by_exchange in node.auth.topic_permissions.items()
-        if vhost in (None, owner) and user in (None, name)
-        for target, each in by_exchange.items()
+        for owner, name in node.auth.granted.pairs(vhost, user)
+        for target, each in node.auth.topic_permissions.get((owner, name), {}).items()
         if exchange in (None, target)
     ]
     return sorted(rows, key=lambda row: (row["vhost"], row["user"], row["exchange"]))

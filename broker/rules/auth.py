@@ -19,6 +19,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
+from burrowmq.broker.rules.granted import Granted
 from burrowmq.broker.rules.password_rules import ANY_PASSWORD, PasswordRules
 from burrowmq.broker.rules.passwords import SALT_SIZE, SHA256, fits, hash_password
 from burrowmq.broker.rules.pattern import BadPattern, Pattern, compile_pattern
@@ -105,6 +106,7 @@ class Auth:
         self.permissions: dict[tuple[str, str], Permission] = {}  # (vhost, user)
         # (vhost, user) -> exchange -> permission
         self.topic_permissions: dict[tuple[str, str], dict[str, TopicPermission]] = {}
+        self.granted = Granted()  # who has either, where
         self.loopback_users = frozenset(loopback_users)
         self.generation = 0  # raised by every change: answers remembered before are stale
         self._failed_logins = failed_logins
@@ -315,11 +317,15 @@ class Auth:
         """Remove a user with all permissions. Raises KeyError for an unknown user."""
         del self.users[name]
         self._definitions.delete("user", row_key(name))
-        for vhost, user_name in [key for key in self.permissions if key[1] == name]:
-            self.clear_permission(vhost, user_name)
-        for vhost, user_name in [key for key in self.topic_permissions if key[1] == name]:
-            self.clear_topic_permissions(vhost, user_name)
+        for vhost in self.granted.vhosts_of(name):
+            self._clear(vhost, name)
         self._changed()
+
+    def _clear(self, vhost: str, user: str) -> None:
+        if (vhost, user) in self.permissions:
+            self.clear_permission(vhost, user)
+        if (vhost, user) in self.topic_permissions:
+            self.clear_topic_permissions(vhost, user)
 
     def set_permission(self, vhost: str, user: str, permission: Permission) -> None:
         """Say what a user may do in a vhost.
@@ -345,7 +351,7 @@ class Auth:
         """Take a user's access to a vhost away; harmless when there is none."""
         self.permissions.pop((vhost, user), None)
         self._definitions.delete("permission", row_key(vhost, user))
-        self._changed()
+        self._note(vhost, user)
 
     def set_topic_permission(
         self, vhost: str, user: str, exchange: str, permission: TopicPermission
@@ -377,14 +383,21 @@ class Auth:
             self._definitions.delete("topic_permission", row_key(vhost, user, name))
         if not by_exchange:
             self.topic_permissions.pop((vhost, user), None)
-        self._changed()
+        self._note(vhost, user)
 
     def delete_vhost(self, vhost: str) -> None:
         """Remove every permission in a vhost that is gone."""
-        for _, user in [key for key in self.permissions if key[0] == vhost]:
-            self.clear_permission(vhost, user)
-        for _, user in [key for key in self.topic_permissions if key[0] == vhost]:
-            self.clear_topic_permissions(vhost, user)
+        for user in self.granted.users_of(vhost):
+            self._clear(vhost, user)
+
+    def _note(self, vhost: str, user: str) -> None:
+        """What a user has in a vhost has changed."""
+        key = (vhost, user)
+        if key in self.permissions or key in self.topic_permissions:
+            self.granted.add(vhost, user)
+        else:
+            self.granted.discard(vhost, user)
+        self._changed()
 
     # -- from rows ----------------------------------------------------------------------------------------------
 
@@ -401,7 +414,7 @@ class Auth:
         for pattern in (permission.configure, permission.write, permission.read):
             compile_pattern(pattern)
         self.permissions[(vhost, user)] = permission
-        self._changed()
+        self._note(vhost, user)
 
     def restore_topic_permission(
         self, vhost: str, user: str, exchange: str, permission: TopicPermission
@@ -413,7 +426,7 @@ class Auth:
         compile_pattern(permission.write)
         compile_pattern(permission.read)
         self.topic_permissions.setdefault((vhost, user), {})[exchange] = permission
-        self._changed()
+        self._note(vhost, user)
 
     def _write_user(self, user: User) -> None:
         self._definitions.put(

@@ -165,7 +165,7 @@ class PolicySet:
         self._changes: list[
             Policy
         ] = []  # an entry above knows of so many of them as its number says
-        self._indexes: list[PolicyIndex] = []  # of both kinds; none: they have changed
+        self._indexes: list[PolicyIndex[Policy]] = []  # of both kinds; none: they have changed
         self._merged: dict[tuple[str | None, str | None], EffectivePolicy] = {}
 
     def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
@@ -235,5 +235,5 @@ def merge(
     return merged
 
 
-def _first(index: PolicyIndex, kind: PolicyKind, name: str) -> Policy | None:
+def _first(index: PolicyIndex[Policy], kind: PolicyKind, name: str) -> Policy | None:
     return next((policy for policy in index.possible(name) if policy.matches(kind, name)), None)

@@ -11,12 +11,10 @@ Owns no state beside the table, which is made once. Called by `broker.rules.poli
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from burrowmq.broker.rules.policy import Policy
 
 # Letters that stand for themselves. The last one does not count where something behind it says how often it comes.
 _BEGINNING = re.compile(r"\^((?:[\w\-:/ %@#,;=~!]|\\[.\-])*)(.?)")
@@ -34,15 +32,41 @@ def beginning_of(pattern: str) -> str:
     return letters[:-1] if found[2] in _HOW_OFTEN and found[2] else letters
 
 
-class PolicyIndex:
+class Patterned(Protocol):
+    """A policy, as far as it is of interest here."""
+
+    @property
+    def name(self) -> str:
+        """Of two as strong as each other the first by name comes first."""
+        ...
+
+    @property
+    def pattern(self) -> str:
+        """Of the names that it is about."""
+        ...
+
+    @property
+    def priority(self) -> float:
+        """How strong it is."""
+        ...
+
+    def may_match(self, name: str) -> bool:
+        """Whether the pattern matches."""
+        ...
+
+
+P = TypeVar("P", bound=Patterned)
+
+
+class PolicyIndex(Generic[P]):
     """Some policies, the strongest first."""
 
-    def __init__(self, policies: Iterable[Policy]) -> None:
+    def __init__(self, policies: Iterable[P]) -> None:
         # Names break ties, not ages: rows come back in the order of their keys, and a restart must drop no message.
         ordered = sorted(policies, key=lambda policy: (-policy.priority, policy.name))
         self._places = {id(policy): place for place, policy in enumerate(ordered)}
-        self._always: list[Policy] = []
-        self._by_beginning: dict[str, list[Policy]] = {}
+        self._always: list[P] = []
+        self._by_beginning: dict[str, list[P]] = {}
         for policy in ordered:
             beginning = beginning_of(policy.pattern)
             where = self._by_beginning.setdefault(beginning, []) if beginning else self._always
@@ -54,7 +78,7 @@ class PolicyIndex:
         """How many are asked about a name at least, a look into the table counted as one."""
         return len(self._always) + len(self._lengths)
 
-    def possible(self, name: str) -> list[Policy]:
+    def possible(self, name: str) -> list[P]:
         """Those that may match a name, the strongest first; all others do not."""
         found = self._always
         for length in self._lengths:

@@ -50,7 +50,7 @@ class _Pass(Generic[Entity]):
         self.left: Iterator[Entity] = iter(())
         self.waiting: list[Callable[[], None]] = []
         self._changed: list[Policy] | None = []  # None: any may have
-        self._index: PolicyIndex | None = None
+        self._index: PolicyIndex[Policy] | None = None
 
     def add(self, changed: Iterable[Policy]) -> None:
         """It is about these, too; none: about all that there are."""

@@ -21,7 +21,7 @@ async def users(call: Call) -> web.Response:
     """A list of users: how each logs in, where it may do something, how many connections it has. Never a hash."""
     entered = Counter(user for _, user in call.node.auth.permissions)
     connected = Counter(inspect.user_name(session) for session in call.node.sessions)
-    rows = [
+    rows = (
         {
             **{key: row[key] for key in ("name", "tags", "limits")},
             "has_password": bool(row["password_hash"]),
@@ -29,7 +29,7 @@ async def users(call: Call) -> web.Response:
             "connections": connected[row["name"]],
         }
         for row in inspect.users(call.node)
-    ]
+    )
     return await reply_list(call, rows, sort=("name",))
 
 

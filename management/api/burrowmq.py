@@ -274,7 +274,7 @@ async def close_connections(call: Call) -> web.Response:
         if "user" in body:
             chosen = [session for session in chosen if inspect.user_name(session) == body["user"]]
     chosen = list(itertools.islice(chosen, limit or None))
-    return reply({"closed": commands.sessions.close_sessions(chosen, reason)})
+    return reply({"closed": await commands.sessions.close_sessions(chosen, reason)})
 
 
 async def authenticate(call: Call) -> web.Response:

@@ -73,19 +73,21 @@ async def connections(call: Call) -> web.Response:
 
 async def connections_of_user(call: Call) -> web.Response:
     """One user's connections."""
-    rows = [
-        row
-        for row in _own(call, inspect.connections(call.node))
-        if row["user"] == call.path("user")
-    ]
+    rows = _own(call, inspect.rows_of(call.node, _sessions_of(call)))
     return await _reply(call, rows, _connection, "name")
+
+
+def _sessions_of(call: Call) -> list[Session]:
+    """The connections of the user that the path names."""
+    user = call.path("user")
+    return [each for each in inspect.each_session(call.node) if inspect.user_name(each) == user]
 
 
 async def close_connections_of_user(call: Call) -> web.Response:
     """Close all connections of one user."""
     _check_may_close(call, call.path("user"))
-    sessions = [s for s in call.node.sessions if inspect.user_name(s) == call.path("user")]
-    commands.sessions.close_sessions(sessions, call.request.headers.get("X-Reason", REASON))
+    reason = call.request.headers.get("X-Reason", REASON)
+    await commands.sessions.close_sessions(_sessions_of(call), reason)
     return no_content()
 
 
@@ -117,7 +119,8 @@ async def close_connection(call: Call) -> web.Response:
     sessions = _sessions(call)
     for session in sessions:
         _check_may_close(call, inspect.user_name(session))
-    commands.sessions.close_sessions(sessions, call.request.headers.get("X-Reason", REASON))
+    reason = call.request.headers.get("X-Reason", REASON)
+    await commands.sessions.close_sessions(sessions, reason)
     return no_content()
 
 

@@ -81,8 +81,11 @@ def _binding(bound: inspect.Bound) -> Row | None:
 
 
 def texts(node: RunningNode, vhost: str | None = None) -> Iterator[bytes]:
-    """Everything, or what belongs to one vhost (then without the vhost's name); what may be much comes last."""
-    yield dump(_head(node, vhost)).removesuffix(b"}")  # what follows belongs into the same object
+    """Everything, or what belongs to one vhost (then without the vhost's name), in RabbitMQ's order."""
+    yield dump(_head(vhost)).removesuffix(b"}")  # what follows belongs into the same object
+    for section, rows in _settings_of_all(node) if vhost is None else _settings(node, vhost):
+        yield f',"{section}":'.encode()
+        yield from array_texts(rows, _same)
     owners = list(inspect.each_vhost(node, vhost))
     queues = chain.from_iterable(owner.queues_in_order() for owner in owners)
     exchanges = [(owner, name) for owner in owners for name in sorted(owner.exchanges)]
@@ -105,35 +108,48 @@ def _without_vhost(row: Callable[[Any], Row | None], thing: Any) -> Row | None:
     return found
 
 
-def _head(node: RunningNode, vhost: str | None) -> Row:
+def _same(row: Row) -> Row:
+    return row
+
+
+def _head(vhost: str | None) -> Row:
+    version = status.RABBITMQ_VERSION
     if vhost is not None:
-        return {
-            "rabbit_version": status.RABBITMQ_VERSION,
-            "parameters": inspect.parameters(node, vhost),
-            "policies": inspect.policies(node, vhost),
-        }
+        return {"rabbit_version": version}
     return {
-        "rabbit_version": status.RABBITMQ_VERSION,
-        "rabbitmq_version": status.RABBITMQ_VERSION,
+        "rabbit_version": version,
+        "rabbitmq_version": version,
         "product_name": status.PRODUCT_NAME,
-        "product_version": status.RABBITMQ_VERSION,
-        "users": inspect.users(node),
-        "vhosts": [
-            {
-                "name": row["name"],
-                "limits": dict(node.vhosts[row["name"]].limits),
-                "metadata": row["metadata"],
-            }
-            for row in inspect.vhosts(node)
-        ],
-        "permissions": inspect.permissions(node),
-        "topic_permissions": inspect.topic_permissions(node),
-        "parameters": inspect.parameters(node),
-        "global_parameters": [
-            row for row in inspect.global_parameters(node) if not row["name"].startswith(INTERNAL)
-        ],
-        "policies": inspect.policies(node),
+        "product_version": version,
     }
+
+
+Section = tuple[str, Iterable[Row]]
+
+
+def _settings(node: RunningNode, vhost: str | None) -> Iterator[Section]:
+    yield "parameters", inspect.parameters(node, vhost)
+    yield "policies", inspect.policies(node, vhost)
+
+
+def _settings_of_all(node: RunningNode) -> Iterator[Section]:
+    """The rows of users and permissions, of which there may be very many, are made one after the other."""
+    yield "users", inspect.users(node)
+    yield "vhosts", map(partial(_vhost, node), inspect.vhosts(node))
+    known = node.auth.permissions
+    pairs = sorted(known)
+    yield "permissions", (inspect.permission_row(*at, known[at]) for at in pairs if at in known)
+    yield "topic_permissions", inspect.topic_permissions(node)
+    (parameters, policies) = _settings(node, None)
+    yield parameters
+    values = inspect.global_parameters(node)
+    yield "global_parameters", (row for row in values if not row["name"].startswith(INTERNAL))
+    yield policies
+
+
+def _vhost(node: RunningNode, row: Row) -> Row:
+    limits = dict(node.vhosts[row["name"]].limits) if row["name"] in node.vhosts else {}
+    return {"name": row["name"], "limits": limits, "metadata": row["metadata"]}
 
 
 async def export(call: Call) -> web.StreamResponse:

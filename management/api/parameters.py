@@ -73,10 +73,10 @@ async def global_parameters(call: Call) -> web.Response:
 
 
 def _global_row(call: Call) -> dict[str, Any]:
-    for row in inspect.global_parameters(call.node):
-        if row["name"] == call.path("name"):
-            return row
-    raise not_found()
+    name, values = call.path("name"), call.node.parameters.values
+    if name not in values:
+        raise not_found()
+    return {"name": name, "value": values[name]}
 
 
 async def global_parameter(call: Call) -> web.Response:

@@ -5,6 +5,7 @@ Owns no state. Source: rabbit_mgmt_wm_users, rabbit_mgmt_wm_user, rabbit_mgmt_wm
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -35,8 +36,10 @@ async def users(call: Call) -> web.Response:
 
 async def without_permissions(call: Call) -> web.Response:
     """Users who may not enter any vhost."""
-    with_some = {row["user"] for row in inspect.permissions(call.node)}
-    rows = [row for row in inspect.users(call.node) if row["name"] not in with_some]
+    auth = call.node.auth
+    with_some = {user for _, user in auth.permissions}
+    names = sorted(name for name in auth.users if name not in with_some)
+    rows = [inspect.user_row(auth.users[name]) for name in names]
     return await reply_list(call, rows, sort=("name",))
 
 
@@ -49,11 +52,10 @@ def _name(call: Call) -> str:
 
 
 def _user(call: Call) -> dict[str, Any]:
-    name = _name(call)
-    for row in inspect.users(call.node):
-        if row["name"] == name:
-            return row
-    raise not_found()
+    found = call.node.auth.users.get(_name(call))
+    if found is None:
+        raise not_found()
+    return inspect.user_row(found)
 
 
 async def user(call: Call) -> web.Response:
@@ -101,7 +103,7 @@ async def delete(call: Call) -> web.Response:
     """DELETE with all permissions."""
     name = _user(call)["name"]
     commands.commit.require_cluster(call.node)
-    commands.users.delete_user(call.node, name)
+    await commands.users.delete_users(call.node, [name])
     return no_content()
 
 
@@ -112,10 +114,11 @@ async def bulk_delete(call: Call) -> web.Response:
     if not isinstance(body["users"], list):
         raise bad_request("users must be a list")
     commands.commit.require_cluster(call.node)
-    for name in body["users"]:
-        if not isinstance(name, str) or name not in call.node.auth.users:
-            raise bad_request(["no_such_user", name])
-        commands.users.delete_user(call.node, name)
+    names = body["users"]
+    texts = list(takewhile(lambda name: isinstance(name, str), names))
+    missing = await commands.users.delete_users(call.node, texts)
+    if missing is not None or len(texts) < len(names):
+        raise bad_request(["no_such_user", names[len(texts)] if missing is None else missing])
     return no_content()
 
 

@@ -64,7 +64,7 @@ async def maintain(node: RunningNode, is_on: bool) -> None:
     await accept_connections(node, not is_on)
     node.is_under_maintenance = is_on
     if is_on:
-        sessions.close_sessions(list(node.sessions), "Node was put into maintenance mode")
+        await sessions.close_sessions(list(node.sessions), "Node was put into maintenance mode")
 
 
 def watch_disk(node: RunningNode, is_on: bool) -> None:

@@ -5,6 +5,7 @@ Owns no state. With a user, all permissions and connections of that user go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -27,10 +28,15 @@ from burrowmq.broker.rules.passwords import (
     hash_password,
 )
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
+from burrowmq.broker.session.session import Session
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management.answers.reply import Call, bad_request
+from burrowmq.management.answers.turns import pieces
 from burrowmq.management.commands.commit import staged
 from burrowmq.management.commands.sessions import close_sessions
+
+DELETED_PER_TURN = 100
+"""Users with what they may do: twenty microseconds each."""
 
 
 def authenticate(
@@ -119,12 +125,32 @@ def _algorithm(node: RunningNode, name: str, password_hash: str, given: str | No
     return algorithm
 
 
-def delete_user(node: RunningNode, name: str) -> None:
-    """Remove a user with all permissions; the user's connections are closed."""
-    node.auth.delete_user(name)
-    chosen = [session for session in node.sessions if inspect.user_name(session) == name]
-    close_sessions(chosen, f"user '{name}' is deleted")
-    staged(node)
+async def delete_users(node: RunningNode, names: Iterable[str]) -> str | None:
+    """Remove users with all permissions, up to one that is not there, whose name is given; closes their connections."""
+    gone: set[str] = set()
+    missing = None
+    async for some in pieces(names, DELETED_PER_TURN):
+        for name in some:
+            if name not in node.auth.users:
+                missing = name
+                break
+            node.auth.delete_user(name)
+            gone.add(name)
+        staged(node)
+        if missing is not None:
+            break
+    for name, sessions in _by_user(node, gone).items():
+        await close_sessions(sessions, f"user '{name}' is deleted")
+    return missing
+
+
+def _by_user(node: RunningNode, names: set[str]) -> dict[str, list[Session]]:
+    found: dict[str, list[Session]] = {}
+    for session in node.sessions:
+        name = inspect.user_name(session)
+        if name in names:
+            found.setdefault(name, []).append(session)
+    return found
 
 
 def set_user_limits(node: RunningNode, user: str, limits: Any) -> None:

@@ -13,9 +13,10 @@ from burrowmq.broker.definitions.restore import create_vhost, put_vhost
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.port import QueuePort
+from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.management.commands.commit import staged
-from burrowmq.management.commands.sessions import close_sessions
+from burrowmq.management.commands.sessions import CLOSED_PER_TURN
 from burrowmq.management.commands.users import put_permission
 
 DELETED_PER_TURN = 100
@@ -37,12 +38,18 @@ def delete_vhost(node: RunningNode, name: str) -> Iterator[None]:
     meanwhile, so that nobody makes another one of the name before the first is gone.
     """
     owner = node.vhosts[name]
-    _expel(node, name)
+    expelled: set[Session] = set()
+    for count, session in enumerate(inspect.each_session(node, name), start=1):
+        _expel(session, name)
+        expelled.add(session)
+        if count % CLOSED_PER_TURN == 0:
+            yield
     # Those that the disk refuses first: what others have given them is deleted with them, not before.
     blocked = [queue for queue in owner.queues.values() if _is_refused(node, queue)]
+    first = set(map(id, blocked))
     things: list[QueuePort | Exchange] = [
         *blocked,
-        *(queue for queue in owner.queues.values() if queue not in blocked),
+        *(queue for queue in owner.queues.values() if id(queue) not in first),
         *(exchange for exchange in owner.exchanges.values() if exchange.name),
     ]
     for count, thing in enumerate(things, start=1):
@@ -55,7 +62,9 @@ def delete_vhost(node: RunningNode, name: str) -> Iterator[None]:
             yield
     if node.vhosts.get(name) is not owner:
         return  # somebody else was asked to delete it too
-    _expel(node, name)
+    for session in inspect.each_session(node, name):
+        if session not in expelled:
+            _expel(session, name)
     restore.delete_vhost(owner, node.vhosts, node.auth, node.engine.definitions)
     node.engine.delete_vhost(name)
     staged(node)
@@ -66,11 +75,9 @@ def _is_refused(node: RunningNode, queue: QueuePort) -> bool:
     return any(fault.kind == "writing" for fault in faults)
 
 
-def _expel(node: RunningNode, vhost: str) -> None:
-    sessions = inspect.each_session(node, vhost)
-    for session in sessions:
-        session.cancel_consumers()
-    close_sessions(sessions, f"vhost '{vhost}' is deleted")
+def _expel(session: Session, vhost: str) -> None:
+    session.cancel_consumers()
+    session.force_close(f"vhost '{vhost}' is deleted")
 
 
 def describe_vhost(

@@ -23,7 +23,7 @@ def test_totals(bench: NodeBench, tmp_path: Path) -> None:
 
 
 def test_users_and_permissions(bench: NodeBench) -> None:
-    assert inspect.users(bench.node)[0]["tags"] == ["administrator"]
+    assert next(inspect.users(bench.node))["tags"] == ["administrator"]
     assert inspect.permissions(bench.node, "/", "guest")[0]["read"] == ".*"
     assert inspect.permissions(bench.node, "other") == []
     assert inspect.vhosts(bench.node)[0]["cluster_state"] == {"rabbit@test": "running"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -58,12 +59,34 @@ def test_with_a_user_go_permissions_and_connections(bench: NodeBench) -> None:
     put(bench, "secret")
     bench.perform(lambda: users.put_permission(node, "/", "guest", [".*", ".*", ".*"]))
     (client,) = bench.clients
-    bench.perform(lambda: users.delete_user(node, "guest"))
+    assert bench.loop.run_until_complete(users.delete_users(node, ["guest"])) is None
+    bench.perform(lambda: None)
     ((_, close),) = client.read()
     assert close.reply_text == "CONNECTION_FORCED - user 'guest' is deleted"
     assert "guest" not in node.auth.users
     assert node.auth.permissions == {}
     assert [row[:2] for row in bench.store.load() if row[0] == "user"] == [("user", '["bob"]')]
+
+
+def test_very_many_are_deleted_in_turns_up_to_one_that_is_not_there(bench: NodeBench) -> None:
+    names = [f"u{number}" for number in range(2 * users.DELETED_PER_TURN + 1)]
+    for name in names:
+        bench.node.auth.put_user(name, "")
+        users.put_permission(bench.node, "/", name, ["", "", ""])
+    others: list[int] = []
+
+    async def deleted() -> str | None:
+        asked = asyncio.ensure_future(users.delete_users(bench.node, [*names, "x", "guest"]))
+        while not asked.done():
+            others.append(len(bench.node.auth.users))
+            await asyncio.sleep(0)
+        return await asked
+
+    assert bench.loop.run_until_complete(deleted()) == "x"
+    bench.perform(lambda: None)
+    assert len(set(others)) >= 3, others
+    assert set(bench.node.auth.users) == {"guest"}
+    assert {user for _, user in bench.node.auth.permissions} <= {"guest"}
 
 
 def test_a_permission_is_set_and_taken(bench: NodeBench) -> None:
