@@ -99,7 +99,7 @@ async def _connections(call: Call) -> web.Response:
 
 async def _exchanges(call: Call) -> web.Response:
     rows = inspect.exchanges(call.node, call.vhost_or_all())
-    shown = [{name: row[name] for name in row if name != "message_stats"} for row in rows]
+    shown = ({name: row[name] for name in row if name != "message_stats"} for row in rows)
     return await reply_list(call, shown)
 
 

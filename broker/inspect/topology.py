@@ -40,13 +40,15 @@ def exchange_row(vhost: Vhost, exchange: Exchange, table: Table = plain) -> Row:
     }
 
 
-def exchanges(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
-    """Every exchange, by vhost and name."""
-    return [
-        exchange_row(owner, owner.exchanges[name], table)
-        for owner in each_vhost(node, vhost)
-        for name in sorted(owner.exchanges)
-    ]
+def exchanges(node: RunningNode, vhost: str | None = None, table: Table = plain) -> Iterator[Row]:
+    """Every exchange, by vhost and name; a row is made when it is asked for."""
+    for owner, exchange in each_exchange(each_vhost(node, vhost)):
+        yield exchange_row(owner, exchange, table)
+
+
+def each_exchange(vhosts: Iterable[Vhost]) -> list[tuple[Vhost, Exchange]]:
+    """The exchanges of some vhosts, by name."""
+    return [(owner, owner.exchanges[name]) for owner in vhosts for name in sorted(owner.exchanges)]
 
 
 def properties_key(routing_key: str, arguments: Row) -> str:

@@ -9,14 +9,24 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.channel.methods.topology import clean_name
+from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.exchange.graph import alternate_exchange
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import reply_list, reply_one
+from burrowmq.management.answers.listing import (
+    Listed,
+    dig,
+    rank,
+    reply_list,
+    reply_listed,
+    reply_one,
+)
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
@@ -51,9 +61,29 @@ def _name(call: Call) -> str:
 async def exchanges(call: Call) -> web.StreamResponse:
     """The list."""
     ranges = ranges_of(call, error="invalid_range_parameters")
-    rows = [_public(call, row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
+    asked = inspect.each_vhost(call.node, call.vhost_or_all())
+    owners = [owner for owner in asked if call.caller.may_see(call.node, owner.name)]
+
+    def row(seen: Seen) -> dict[str, Any]:
+        return _public(call, inspect.exchange_row(*seen))
+
+    def key(column: str) -> Callable[[Seen], Any] | None:
+        if column in ("", "vhost"):
+            return None
+        if column == "name":
+            return _exchange_name
+        return lambda seen: rank(dig(row(seen), column))
+
+    listed = Listed(inspect.each_exchange(owners), row, _exchange_name, key)
     finish = finish_of(lambda row: _public(call, row, ranges), ranges)
-    return await reply_list(call, rows, finish=finish)
+    return await reply_listed(call, listed, finish)
+
+
+Seen = tuple[Vhost, Exchange]
+
+
+def _exchange_name(seen: Seen) -> str:
+    return seen[1].name
 
 
 def _row(call: Call) -> dict[str, Any]:
