@@ -31,7 +31,13 @@ from burrowmq.management.answers.reply import (
     reply_rows,
     reply_whole,
 )
-from burrowmq.management.answers.turns import KEYS_PER_TURN, first_places, gathered, pieces
+from burrowmq.management.answers.turns import (
+    KEYS_PER_TURN,
+    ROWS_PER_TURN,
+    first_places,
+    gathered,
+    pieces,
+)
 
 T = TypeVar("T")
 
@@ -65,6 +71,24 @@ class Listed(Generic[T]):
     name: Callable[[T], str]
     key: Callable[[str], Callable[[T], Any] | None]
     """By a column: what to sort by it with. None: that is the list's own order."""
+    keys_per_turn: int = KEYS_PER_TURN
+    """`ROWS_PER_TURN` where the key takes a row."""
+
+
+def by_rows(
+    things: Sequence[T], row: Callable[[T], Row], name: Callable[[T], str], own: str = ""
+) -> Listed[T]:
+    """Things by their names, or, where they are in the order of the column `own` already, in that order.
+
+    To sort by another column takes the rows of all.
+    """
+
+    def key(column: str) -> Callable[[T], Any] | None:
+        if own and column in ("", own):
+            return None
+        return name if column in ("", "name") else lambda thing: rank(dig(row(thing), column))
+
+    return Listed(things, row, name, key, ROWS_PER_TURN)
 
 
 async def reply_list(
@@ -238,7 +262,9 @@ async def _first(call: Call, listed: Listed[T], things: Sequence[T], count: int)
     key, is_reversed = listed.key(call.query("sort")), call.flag("sort_reverse")
     if key is None:
         return things[: -count - 1 : -1] if is_reversed else things[:count]
-    places = await first_places(things, key, count, is_reversed=is_reversed)
+    places = await first_places(
+        things, key, count, is_reversed=is_reversed, keys_per_turn=listed.keys_per_turn
+    )
     return [things[place] for place in places]
 
 

@@ -40,14 +40,19 @@ async def gathered(things: Iterable[T], size: int = KEYS_PER_TURN) -> list[T]:
 
 
 async def first_places(
-    things: Sequence[T], key: Callable[[T], Any], count: int, *, is_reversed: bool
+    things: Sequence[T],
+    key: Callable[[T], Any],
+    count: int,
+    *,
+    is_reversed: bool,
+    keys_per_turn: int = KEYS_PER_TURN,
 ) -> list[int]:
     """The places of the first `count` things in the order of a key; those with equal keys stay in their order.
 
     A piece at a time is sorted into those that are ahead, which are in order already.
     """
     keys: list[Any] = []
-    async for piece in pieces(things, KEYS_PER_TURN):
+    async for piece in pieces(things, keys_per_turn):
         keys += map(key, piece)
     at = keys.__getitem__
     best: list[int] = []

@@ -25,6 +25,7 @@ from burrowmq.management.answers.reply import (
     routing_key_of,
     unauthorised,
 )
+from burrowmq.management.answers.turns import ROWS_PER_TURN
 
 KINDS: dict[str, ResourceKind] = {"q": "queue", "e": "exchange"}
 
@@ -43,7 +44,7 @@ async def bindings(call: Call) -> web.StreamResponse:
 
 async def reply_bindings(call: Call, found: Sequence[inspect.Bound]) -> web.StreamResponse:
     """A list of bindings, in their order or sorted by a column."""
-    return await reply_listed(call, Listed(found, inspect.bound_row, _no_name, _key))
+    return await reply_listed(call, Listed(found, inspect.bound_row, _no_name, _key, ROWS_PER_TURN))
 
 
 def _no_name(bound: inspect.Bound) -> str:

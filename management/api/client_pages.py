@@ -8,6 +8,7 @@ all that a row says of itself (name, user, address, client, state), since nobody
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 from burrowmq.broker import inspect
@@ -18,24 +19,16 @@ from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.listing import by_rows, reply_list, reply_listed
 from burrowmq.management.answers.ranges import history_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import Call, Route, not_found, reply, unauthorised
-from burrowmq.management.api.connections import public
+from burrowmq.management.api.connections import name_of, own_channels, own_sessions, public
 from burrowmq.management.history.history import CHANNEL, CONNECTION
 
 RATES = ("publish", "deliver_get", "ack", "redeliver")
 
 Row = dict[str, Any]
-
-
-def _sessions(call: Call) -> Iterator[Session]:
-    """Those the caller may see."""
-    sees_all = call.caller.may("monitoring")
-    for session in inspect.each_session(call.node, call.vhost_or_all()):
-        if sees_all or inspect.user_name(session) == call.caller.name:
-            yield session
 
 
 def _says(call: Call, *words: object) -> bool:
@@ -62,9 +55,12 @@ def _client(row: Row) -> Iterator[object]:
     yield from (each["reason"] for each in row["hindrances"])
 
 
-async def connections(call: Call) -> web.Response:
+async def connections(call: Call) -> web.StreamResponse:
     """The list."""
-    rows = (_connection_row(call, session) for session in _sessions(call))
+    if "page" in call.request.query and not call.query("text"):
+        shown, row = own_sessions(call), partial(_connection_row, call)
+        return await reply_listed(call, by_rows(shown, row, name_of))
+    rows = (_connection_row(call, session) for session in own_sessions(call))
     return await reply_list(
         call, (row for row in rows if _says(call, *_client(row))), sort=("name",)
     )
@@ -104,15 +100,18 @@ def _channel_row(call: Call, channel: Channel) -> Row:
 
 
 def _each_channel(call: Call) -> Iterator[Channel]:
-    for session in _sessions(call):
+    for session in own_sessions(call):
         for number in sorted(session.channels):
             found = session.channels.get(number)
             if found is not None:
                 yield found
 
 
-async def channels(call: Call) -> web.Response:
+async def channels(call: Call) -> web.StreamResponse:
     """The list."""
+    if "page" in call.request.query and not call.query("text"):
+        shown, row = own_channels(call), partial(_channel_row, call)
+        return await reply_listed(call, by_rows(shown, row, name_of))
     rows = (_channel_row(call, each) for each in _each_channel(call))
     told = ("name", "user_provided_name", "user", "vhost")
     chosen = (row for row in rows if _says(call, *(row[key] for key in told)))

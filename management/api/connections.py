@@ -7,14 +7,16 @@ rabbit_mgmt_wm_channels, rabbit_mgmt_wm_consumers (3.13).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from burrowmq.broker import inspect
+from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.session.session import Session
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import idle
-from burrowmq.management.answers.listing import reply_list, reply_one
+from burrowmq.management.answers.listing import by_rows, reply_list, reply_listed, reply_one
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import (
@@ -54,6 +56,7 @@ def _channel(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dic
     return with_past(call, CHANNEL, key, row, ranges)
 
 
+T = TypeVar("T", Session, Channel)
 Shown = Callable[[Call, dict[str, Any], Ranges], dict[str, Any]]
 
 
@@ -65,8 +68,48 @@ async def _reply(
     return await reply_list(call, (shown(call, row, NO_RANGES) for row in rows), (sort,), finish)
 
 
-async def connections(call: Call) -> web.Response:
+async def _reply_page(
+    call: Call, things: list[T], made: Callable[[T], dict[str, Any]], shown: Shown
+) -> web.StreamResponse:
+    """A page of thousands: only its own rows are made, unless the query sorts by what stands in them."""
+    ranges = ranges_of(call, are_lengths_rounded_up=shown is _connection)
+    finish = finish_of(lambda row: shown(call, row, ranges), ranges)
+
+    def row(thing: T) -> dict[str, Any]:
+        return shown(call, public(made(thing)), NO_RANGES)
+
+    return await reply_listed(call, by_rows(things, row, name_of), finish)
+
+
+def own_sessions(call: Call) -> list[Session]:
+    """The connections that the caller may see: monitoring everybody's, others their own."""
+    sessions, caller = inspect.each_session(call.node, call.vhost_or_all()), call.caller
+    if caller.may("monitoring"):
+        return sessions
+    return [each for each in sessions if inspect.user_name(each) == caller.name]
+
+
+def own_channels(call: Call) -> list[Channel]:
+    """The channels of these."""
+    return [
+        session.channels[number]
+        for session in own_sessions(call)
+        for number in sorted(session.channels)
+    ]
+
+
+def name_of(thing: Session | Channel) -> str:
+    """What a connection or channel is called."""
+    if isinstance(thing, Session):
+        return thing.name
+    return f"{thing.session.name} ({thing.number})"
+
+
+async def connections(call: Call) -> web.StreamResponse:
     """The list."""
+    if "page" in call.request.query:
+        made = partial(inspect.connection_row, call.node)
+        return await _reply_page(call, own_sessions(call), made, _connection)
     rows = _own(call, inspect.connections(call.node, call.vhost_or_all()))
     return await _reply(call, rows, _connection, "name")
 
@@ -134,8 +177,11 @@ async def connection_channels(call: Call) -> web.Response:
     return await _reply(call, rows, _channel, "number")
 
 
-async def channels(call: Call) -> web.Response:
+async def channels(call: Call) -> web.StreamResponse:
     """The list."""
+    if "page" in call.request.query:
+        made = partial(inspect.channel_row, call.node)
+        return await _reply_page(call, own_channels(call), made, _channel)
     rows = _own(call, inspect.channels(call.node, call.vhost_or_all()))
     return await _reply(call, rows, _channel, "name")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -20,9 +19,7 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import (
-    Listed,
-    dig,
-    rank,
+    by_rows,
     reply_list,
     reply_listed,
     reply_one,
@@ -67,14 +64,7 @@ async def exchanges(call: Call) -> web.StreamResponse:
     def row(seen: Seen) -> dict[str, Any]:
         return _public(call, inspect.exchange_row(*seen))
 
-    def key(column: str) -> Callable[[Seen], Any] | None:
-        if column in ("", "vhost"):
-            return None
-        if column == "name":
-            return _exchange_name
-        return lambda seen: rank(dig(row(seen), column))
-
-    listed = Listed(inspect.each_exchange(owners), row, _exchange_name, key)
+    listed = by_rows(inspect.each_exchange(owners), row, _exchange_name, "vhost")
     finish = finish_of(lambda row: _public(call, row, ranges), ranges)
     return await reply_listed(call, listed, finish)
 
