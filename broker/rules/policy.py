@@ -161,7 +161,8 @@ class PolicySet:
     def __init__(self) -> None:
         self.policies: dict[str, Policy] = {}
         self.operator_policies: dict[str, Policy] = {}
-        self._remembered: dict[tuple[PolicyKind, str], tuple[EffectivePolicy, int]] = {}
+        self.remembered: dict[tuple[PolicyKind, str], tuple[EffectivePolicy, int]] = {}
+        """What applies to which queue, and how many of the changes below it knows of."""
         self._changes: list[
             Policy
         ] = []  # an entry above knows of so many of them as its number says
@@ -177,16 +178,27 @@ class PolicySet:
         self._indexes = []
         self._merged.clear()
         self._changes += changed
-        if not changed or len(self._changes) > CHANGES_MAX:
-            self._remembered.clear()
+        is_any_left = self.policies or self.operator_policies
+        if not (changed and is_any_left) or len(self._changes) > CHANGES_MAX:
+            self.remembered.clear()
             self._changes.clear()
+
+    def forget(self, kind: PolicyKind, name: str) -> None:
+        """A queue of that name is deleted; harmless if nothing was asked about it."""
+        remembered = self.remembered
+        if remembered:
+            remembered.pop((kind, name), None)
+            if not remembered:
+                remembered.clear()  # an emptied table keeps its room
 
     def effective(self, kind: PolicyKind, name: str) -> EffectivePolicy:
         """What applies to an entity of that name."""
         if not self.policies and not self.operator_policies:
             return NO_POLICY
+        if kind == "exchange":  # which knows its policy itself
+            return self._find(kind, name)
         key, last = (kind, name), len(self._changes)
-        known = self._remembered.get(key)
+        known = self.remembered.get(key)
         if known is not None:
             found, seen = known
             if seen == last:
@@ -194,12 +206,12 @@ class PolicySet:
             if last - seen <= CHANGES_ASKED and not any(
                 change.may_match(name) for change in self._changes[seen:]
             ):
-                self._remembered[key] = found, last
+                self.remembered[key] = found, last
                 return found
-        elif len(self._remembered) >= REMEMBERED_MAX:
-            self._remembered.clear()
+        elif len(self.remembered) >= REMEMBERED_MAX:
+            self.remembered.clear()
         found = self._find(kind, name)
-        self._remembered[key] = found, last
+        self.remembered[key] = found, last
         return found
 
     def _find(self, kind: PolicyKind, name: str) -> EffectivePolicy:

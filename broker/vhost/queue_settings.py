@@ -109,9 +109,10 @@ class QueueSettings:
         if version is not None and version != self._default_version:
             self._versions[queue_name] = version
 
-    def forget(self, queue_name: str) -> None:
+    def forget(self, queue: QueuePort) -> None:
         """The queue is deleted: another one of its name is a new one."""
-        self._versions.pop(queue_name, None)
+        self._versions.pop(queue.name, None)
+        self._policies.forget(self.kind(queue.name, queue.arguments), queue.name)
 
     def _says_mode(self, queue: QueuePort) -> bool:
         return (

@@ -467,7 +467,7 @@ class Vhost:
             self.homes.gone(self.name, queue.name)
         self.queue_names.remove(queue.name)
         self._in_order = None
-        self.settings.forget(queue.name)
+        self.settings.forget(queue)
         self._disown(queue)
         if queue.durable:
             self.rows.delete("queue", row_key(self.name, queue.name))

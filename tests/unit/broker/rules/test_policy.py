@@ -160,3 +160,17 @@ def test_after_many_changes_a_name_is_looked_for_again(count: int) -> None:
         found.changed(policy("x", "^x"))
     assert (found.effective("queue", "a1") is before) is (count == CHANGES_ASKED)
     assert found.effective("queue", "a1") == before
+
+
+def test_nothing_is_remembered_of_a_deleted_queue_nor_of_an_exchange() -> None:
+    found = policies(policy("a", "^a"))
+    for name in ("a1", "b1"):
+        found.effective("queue", name)
+        found.effective("exchange", name)
+    assert len(found.remembered) == 2
+    found.forget("queue", "a1")
+    found.forget("queue", "nosuch")
+    assert list(found.remembered) == [("queue", "b1")]
+    found.policies.clear()
+    found.changed(policy("a", "^a"))
+    assert not found.remembered

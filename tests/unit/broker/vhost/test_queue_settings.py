@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from burrowmq.broker.rules.policy import Policy, PolicySet
 from burrowmq.broker.vhost import queue_settings
 from burrowmq.broker.vhost.queue_settings import QueueSettings
@@ -14,6 +17,10 @@ def with_policy(**definition: str | int) -> PolicySet:
     policies.policies["p"] = Policy(name="p", pattern="^q", definition=keys)
     policies.changed()
     return policies
+
+
+def named(name: str) -> Any:
+    return SimpleNamespace(name=name, arguments={})
 
 
 def test_arguments_are_met_with_the_policy_of_the_name() -> None:
@@ -40,8 +47,8 @@ def test_a_queue_keeps_the_version_that_was_the_default_until_it_is_deleted() ->
     settings.remember_version("same", 2)
     assert [settings.of(name, {}).version for name in ("old", "new", "same")] == [1, 2, 2]
     assert settings.of("old", {"x-queue-version": 2}).version == 2
-    settings.forget("old")
-    settings.forget("new")
+    settings.forget(named("old"))
+    settings.forget(named("new"))
     assert settings.of("old", {}).version == 2
 
 
