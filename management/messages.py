@@ -21,7 +21,7 @@ from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.outcome import PENDING, Outcome
 from burrowmq.broker.queue.port import QueuePort
-from burrowmq.broker.queue.run import DeliveryRun, returned
+from burrowmq.broker.queue.run import DeliveryRun, Returned, returned
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.vhost.router import is_no_queue
 from burrowmq.broker.vhost.vhost import Vhost
@@ -157,14 +157,12 @@ async def get(
             if one is None:
                 _count_empty(node, past, queue)
                 break
-            origin, run = one
+            _, run = one
             taken.append(one)
             _count_got(node, past, queue, run, no_ack=ack_mode == "ack_requeue_false")
             found.append((run.messages[0], bool(run.redelivered), queue.ready_count))
     finally:
-        # What goes back does so from the last on; what goes for good becomes dead letters in order.
-        for origin, run in reversed(taken) if ack_mode.endswith("requeue_true") else taken:
-            _settle(origin, run, ack_mode)
+        _settle(taken, ack_mode)
     return found
 
 
@@ -205,7 +203,7 @@ async def _take(node: RunningNode, queue: QueuePort) -> Taken | None:
         if not waiter.done():
             waiter.set_result(found)
         elif found is not None:
-            _settle(*found, "ack_requeue_true")
+            _settle([found], "ack_requeue_true")
 
     queue.get(on_run)
     try:
@@ -224,14 +222,22 @@ def _unavailable(node: RunningNode, queue: QueuePort) -> ApiError:
     return ApiError(503, "timeout", "the queue is loading")
 
 
-def _settle(origin: Origin, run: DeliveryRun, ack_mode: str) -> None:
+def _settle(taken: list[Taken], ack_mode: str) -> None:
     if ack_mode.endswith("requeue_true"):
-        origin.requeue(returned(run.seqs, run.messages, run.expiries, run.kind, redelivered=True))
+        # All of a level at once: they are in their places before anybody is served.
+        back: dict[Origin, list[Returned]] = {}
+        for origin, run in taken:
+            back.setdefault(origin, []).extend(
+                returned(run.seqs, run.messages, run.expiries, run.kind, redelivered=True)
+            )
+        for origin, entries in back.items():
+            origin.requeue(entries)
         return
-    if ack_mode == "reject_requeue_false":
-        origin.reject(run.messages)
-    # Counted as an ack is only what a client acknowledges.
-    origin.settle(run.seqs, run.messages, run.kind, run.size, is_acked=False)
+    for origin, run in taken:
+        if ack_mode == "reject_requeue_false":
+            origin.reject(run.messages)
+        # Counted as an ack is only what a client acknowledges.
+        origin.settle(run.seqs, run.messages, run.kind, run.size, is_acked=False)
 
 
 def row(found: tuple[Any, bool, int], encoding: str, truncate: int | None) -> dict[str, Any]:

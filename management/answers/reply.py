@@ -198,8 +198,8 @@ async def reply_long(
     return await reply_texts(call, chain([head], array_texts(things, row), [tail]))
 
 
-async def reply_rows(rows: list[Any], around: dict[str, Any] | None = None) -> web.Response:
-    """The same for rows that are few and long: they are turned into text in a thread, row by row.
+async def reply_rows(rows: Iterable[Any], around: dict[str, Any] | None = None) -> web.Response:
+    """The same for rows that are few and long: they are made, and turned into text, in a thread, row by row.
 
     The encoder does not let go of the interpreter within one call.
     """
@@ -259,7 +259,7 @@ async def reply_texts(
     return response
 
 
-def _dump_rows(rows: list[Any], around: dict[str, Any] | None) -> bytes:
+def _dump_rows(rows: Iterable[Any], around: dict[str, Any] | None) -> bytes:
     array = b"[" + b",".join([dump(row) for row in rows]) + b"]"
     if around is None:
         return array

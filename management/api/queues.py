@@ -52,6 +52,7 @@ from burrowmq.management.answers.reply import (
     not_found,
     number_of,
     reply,
+    reply_rows,
     require_keys,
     unauthorised,
 )
@@ -63,6 +64,8 @@ from burrowmq.protocol.table import from_json
 Row = dict[str, Any]
 
 GET_LIMIT = 10_000
+# What is more, or larger, is made into text in a thread.
+GOT_INLINE, GOT_INLINE_BYTES = 100, 64 * 1024
 IDLE = "idle_since"
 ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")
 
@@ -270,7 +273,11 @@ async def get(call: Call) -> web.Response:
     count = number_of(body, "count")
     count = GET_LIMIT if count < 0 else min(GET_LIMIT, count)  # RabbitMQ counts down to 0
     found = await messages.get(call.node, vhost, name, count, str(body["ackmode"]))
-    return reply([messages.row(each, str(body["encoding"]), truncate) for each in found])
+    rows = (messages.row(each, str(body["encoding"]), truncate) for each in found)
+    size = sum(len(message.raw) for message, _, _ in found)
+    if len(found) <= GOT_INLINE and size <= GOT_INLINE_BYTES:
+        return reply(list(rows))
+    return await reply_rows(rows)
 
 
 async def queue_bindings(call: Call) -> web.StreamResponse:
