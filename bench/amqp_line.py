@@ -13,20 +13,23 @@ from collections.abc import Iterable
 from pamqp import body, commands, frame, header
 
 _WRITE_BYTES = 64 * 1024
+_FRAME_BYTES = 131_072
+_BODY_BYTES = _FRAME_BYTES - 8
 
 
 class Line:
     """A connection with one channel."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, user: str = "guest") -> None:
+        """Log in as a user whose password is the name."""
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
         self._socket.sendall(b"AMQP\x00\x00\x09\x01")
         self._await(commands.Connection.Start)
-        self._say(0, commands.Connection.StartOk(response="\x00guest\x00guest"))
+        self._say(0, commands.Connection.StartOk(response=f"\x00{user}\x00{user}"))
         self._await(commands.Connection.Tune)
-        self._say(0, commands.Connection.TuneOk(channel_max=10, frame_max=131072))
+        self._say(0, commands.Connection.TuneOk(channel_max=10, frame_max=_FRAME_BYTES))
         self._say(0, commands.Connection.Open())
         self._await(commands.Connection.OpenOk)
         self._say(1, commands.Channel.Open())
@@ -48,6 +51,13 @@ class Line:
             for name in names
         )
 
+    def consume(self, name: str, count: int) -> None:
+        """So many consumers of one queue."""
+        self._all(
+            commands.Basic.Consume(queue=name, consumer_tag=f"c{at}", nowait=True)
+            for at in range(count)
+        )
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete queues."""
         self._all(commands.Queue.Delete(queue=name, nowait=True) for name in names)
@@ -58,7 +68,8 @@ class Line:
         self._await(commands.Confirm.SelectOk)
         properties = commands.Basic.Properties(delivery_mode=2)
         content = frame.marshal(header.ContentHeader(body_size=len(text), properties=properties), 1)
-        content += frame.marshal(body.ContentBody(text), 1)
+        for at in range(0, len(text), _BODY_BYTES):
+            content += frame.marshal(body.ContentBody(text[at : at + _BODY_BYTES]), 1)
         count, waiting = 0, b""
         for name in names:
             count += 1

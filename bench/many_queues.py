@@ -68,7 +68,7 @@ class Table:
         return "\n".join(lines)
 
 
-def _cpu_ns(pid: int) -> int:
+def cpu_ns(pid: int) -> int:
     """CPU of all threads that live, to the nanosecond."""
     total = 0
     for task in (Path("/proc") / str(pid) / "task").iterdir():
@@ -79,9 +79,9 @@ def _cpu_ns(pid: int) -> int:
 
 def _idle_percent(pid: int) -> float:
     """What the node takes of one processor while nobody asks anything: figures are sampled, and that is all."""
-    before, began = _cpu_ns(pid), time.monotonic()
+    before, began = cpu_ns(pid), time.monotonic()
     time.sleep(IDLE_S)
-    return (_cpu_ns(pid) - before) / 1e7 / (time.monotonic() - began)
+    return (cpu_ns(pid) - before) / 1e7 / (time.monotonic() - began)
 
 
 def _setting(node: Node, key: str) -> str:
@@ -108,15 +108,19 @@ class Http:
         with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.read()
 
+    def plain(self, path: str, method: str = "GET", body: object = None) -> bytes:
+        """What `ask` gets, unpacked."""
+        return _plain(self.ask(path, method, body))
+
     def cost(self, path: str, rounds: int = 3) -> tuple[float, float]:
         """Milliseconds of the node's CPU and of the clock: the least of some rounds, after a first one."""
         self.ask(path)
         cpu, clock = [], []
         for _ in range(rounds):
-            before, began = _cpu_ns(self._node.pid), time.monotonic()
+            before, began = cpu_ns(self._node.pid), time.monotonic()
             self.ask(path)
             clock.append((time.monotonic() - began) * 1e3)
-            cpu.append((_cpu_ns(self._node.pid) - before) / 1e6)
+            cpu.append((cpu_ns(self._node.pid) - before) / 1e6)
         return min(cpu), min(clock)
 
 
@@ -179,7 +183,8 @@ class Probe:
 
 
 @contextlib.contextmanager
-def _node(scratch: Path, name: str, commit_log: str) -> Iterator[Node]:
+def fresh_node(scratch: Path, name: str, commit_log: str) -> Iterator[Node]:
+    """A node with nothing in it; its process is killed in the end."""
     setting = Setting(default_mode="bounded", commit_log=commit_log)
     node = PEERS["burrowmq"].node(scratch / name, setting)
     node.start()
@@ -220,7 +225,7 @@ def measure_empty(
 ) -> None:
     """The node with empty queues."""
     names = [f"q-{number:05}" for number in range(count)]
-    with _node(scratch, "empty", commit_log) as node:
+    with fresh_node(scratch, "empty", commit_log) as node:
         line, http = Line(node.port), Http(node)
         empty_rss = procfs.rss_bytes(node.pid)
         began = time.monotonic()
@@ -320,7 +325,7 @@ def _vhost(table: Table, probe: Probe, http: Http, count: int) -> None:
 def measure_small(table: Table, scratch: Path, count: int, commit_log: str) -> None:
     """The node with a message in each queue."""
     names = [f"q-{number:05}" for number in range(count)]
-    with _node(scratch, "small", commit_log) as node:
+    with fresh_node(scratch, "small", commit_log) as node:
         procfs.wait_idle(node.pid)
         empty = procfs.rss_bytes(node.pid)
         line = Line(node.port)

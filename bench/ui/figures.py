@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from bench.amqp_line import Line
-from bench.many_queues import _cpu_ns
+from bench.many_queues import cpu_ns
 from bench.peers import PEERS, Node, NodeFailed, Setting
 from bench.peers.base import free_ports
 from bench.ui.browser import WIDE, log_in
@@ -151,10 +151,10 @@ def first_view(browser: Any, peer: str, started: Started) -> Views:
     times, again, spent, weight, requests = [], [], [], 0.0, 0
     for _ in range(VIEWS):
         context = browser.new_context(viewport=WIDE, storage_state=state)
-        before = _cpu_ns(started.node.pid)
+        before = cpu_ns(started.node.pid)
         page = context.new_page()
         times.append(_shown_after(page, peer, world))
-        spent.append((_cpu_ns(started.node.pid) - before) / 1e6)
+        spent.append((cpu_ns(started.node.pid) - before) / 1e6)
         weight, _, requests = page.evaluate(WEIGHT)
         page.close()
         again.append(_shown_after(context.new_page(), peer, world))
@@ -230,9 +230,9 @@ def list_pages(browser: Any, started: Started) -> Iterator[tuple[str, float]]:
 
 
 def _percent(pid: int, wait: Any = lambda: time.sleep(WATCH_S)) -> float:
-    before, began = _cpu_ns(pid), time.monotonic()
+    before, began = cpu_ns(pid), time.monotonic()
     wait()
-    return (_cpu_ns(pid) - before) / (time.monotonic() - began) / 1e7
+    return (cpu_ns(pid) - before) / (time.monotonic() - began) / 1e7
 
 
 def compare_address(*names: str) -> str:

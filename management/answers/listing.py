@@ -199,6 +199,13 @@ def reply_one(call: Call, row: Row) -> web.Response:
     return reply(_projected(call, row))
 
 
+async def reply_with(call: Call, row: Row, name: str, things: Sequence[Row]) -> web.StreamResponse:
+    """One thing with an array that may be long, a queue with its consumers: such a one is told some in each turn."""
+    if call.query("columns") or len(things) <= ROWS_PER_TURN:
+        return reply_one(call, row | {name: things})
+    return await reply_long(call, things, _itself, {**row, name: None})
+
+
 def project(row: Row, columns: str) -> Row:
     """Only the columns asked for; `a.b` reaches into an object, or into each of a list.
 

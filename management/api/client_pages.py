@@ -19,10 +19,17 @@ from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import by_rows, reply_list, reply_listed
+from burrowmq.management.answers.listing import by_rows, reply_list, reply_listed, reply_with
 from burrowmq.management.answers.ranges import history_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
-from burrowmq.management.answers.reply import Call, Route, not_found, reply, unauthorised
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    collect,
+    not_found,
+    reply,
+    unauthorised,
+)
 from burrowmq.management.api.connections import name_of, own_channels, own_sessions, public
 from burrowmq.management.history.history import CHANNEL, CONNECTION
 
@@ -118,7 +125,7 @@ async def channels(call: Call) -> web.StreamResponse:
     return await reply_list(call, chosen, sort=("name",))
 
 
-async def channel(call: Call) -> web.Response:
+async def channel(call: Call) -> web.StreamResponse:
     """One channel: what it consumes, and what it holds."""
     name, _, number = call.path("name").rpartition(" (")
     session = _found(call, commands.sessions.sessions_named(call.node, name))
@@ -126,19 +133,17 @@ async def channel(call: Call) -> web.Response:
     found = session.channels.get(int(digits)) if digits.isdecimal() else None
     if found is None:
         raise not_found()
-    consumers = [
+    consumers = await collect(
         _consumer_row(call, found.vhost, each.queue, each.consumer)
         for each in list(found.consumers.values())
-    ]
-    return reply(
-        {
-            "channel": _channel_row(call, found),
-            "history": history_of(call, CHANNEL, [channel_key(call.path("name"))], RATES),
-            "hindrances": inspect.hindrances(call.node, session),
-            "consumers": consumers,
-            "unacked": inspect.unacked_by_consumer(call.node, found),
-        }
     )
+    row = {
+        "channel": _channel_row(call, found),
+        "history": history_of(call, CHANNEL, [channel_key(call.path("name"))], RATES),
+        "hindrances": inspect.hindrances(call.node, session),
+        "unacked": inspect.unacked_by_consumer(call.node, found),
+    }
+    return await reply_with(call, row, "consumers", consumers)
 
 
 def _consumer_row(call: Call, vhost: Vhost, queue: QueuePort, consumer: Consumer) -> Row:

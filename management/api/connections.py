@@ -16,7 +16,13 @@ from burrowmq.broker.session.session import Session
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import idle
-from burrowmq.management.answers.listing import by_rows, reply_list, reply_listed, reply_one
+from burrowmq.management.answers.listing import (
+    by_rows,
+    reply_list,
+    reply_listed,
+    reply_one,
+    reply_with,
+)
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import (
@@ -186,7 +192,7 @@ async def channels(call: Call) -> web.StreamResponse:
     return await _reply(call, rows, _channel, "name")
 
 
-async def channel(call: Call) -> web.Response:
+async def channel(call: Call) -> web.StreamResponse:
     """One channel by its name."""
     found = inspect.find_channel(call.node, call.path("name"))
     rows = () if found is None else (inspect.channel_row(call.node, found),)
@@ -196,7 +202,8 @@ async def channel(call: Call) -> web.Response:
     shown = _channel(call, row, ranges_of(call))
     details = await collect(map(public, inspect.consumers_on(call.node, found)))
     # The arrays that RabbitMQ fills with rates_mode = detailed.
-    return reply_one(call, shown | {"consumer_details": details, "deliveries": [], "publishes": []})
+    row = {**shown, "deliveries": [], "publishes": []}
+    return await reply_with(call, row, "consumer_details", details)
 
 
 async def consumers(call: Call) -> web.Response:

@@ -25,10 +25,10 @@ from burrowmq.management.answers.listing import (
     Finish,
     Listed,
     dig,
-    project,
     rank,
     reply_list,
     reply_listed,
+    reply_with,
 )
 from burrowmq.management.answers.ranges import (
     NO_RANGES,
@@ -183,7 +183,7 @@ async def queues_detailed(call: Call) -> web.StreamResponse:
     return await _reply_queues(call, inspect.DETAILED_QUEUE_COLUMNS)
 
 
-async def queue(call: Call) -> web.Response:
+async def queue(call: Call) -> web.StreamResponse:
     """One queue."""
     vhost, name = call.vhost(), call.path("name")
     row = inspect.queue(call.node, vhost, name)
@@ -191,11 +191,11 @@ async def queue(call: Call) -> web.Response:
         raise not_found()
     owner = call.node.vhosts[vhost]
     consumers = inspect.consumers_of(call.node, owner, owner.queues[name])
-    row["consumer_details"] = await collect(map(public, consumers))
+    details = await collect(map(public, consumers))
     columns = call.query("columns")
     row = with_rates(call, row, ranges_of(call, are_lengths_rounded_up=True))
     _with_idle(call, row, columns)
-    return reply(project(row, columns) if columns else row)
+    return await reply_with(call, row, "consumer_details", details)
 
 
 async def declare(call: Call) -> web.Response:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from pika import spec
 
+from burrowmq.management.answers.turns import ROWS_PER_TURN
 from tests.support.bench.client import Client
 from tests.support.served import Served
 
@@ -115,3 +116,24 @@ def test_pages_are_the_list_in_pieces(served: Served) -> None:
             assert pages[0].keys() == whole[0].keys()
         none = served.get(f"/api/{name}?page=1&name=nosuch")
         assert (none["filtered_count"], none["total_count"]) == (0, len(whole))
+
+
+def test_a_channel_of_many_consumers_is_told_in_turns(served: Served) -> None:
+    client = served.bench.clients[0]
+    client.call(2, spec.Channel.Open())
+    for number in range(ROWS_PER_TURN + 1):
+        client.call(2, spec.Basic.Consume(queue="orders", consumer_tag=f"c{number}"))
+    (row,) = (each for each in served.get("/api/channels") if each["number"] == 2)
+    path = quote(row["name"], safe="")
+    shown = served.get(f"/api/channels/{path}")
+    tags = [each["consumer_tag"] for each in shown["consumer_details"]]
+    assert sorted(tags) == sorted(f"c{number}" for number in range(ROWS_PER_TURN + 1))
+    assert (shown["number"], shown["deliveries"], shown["publishes"]) == (2, [], [])
+    page = served.get(f"/api/burrowmq/pages/channel/{path}")
+    assert len(page["consumers"]) == len(tags)
+    assert page["channel"]["number"] == 2
+    queue = served.get("/api/queues/%2F/orders")
+    assert len(queue["consumer_details"]) == len(tags) + 1
+    few = served.get("/api/queues/%2F/orders?columns=consumer_details.consumer_tag,name")
+    assert few.keys() == {"name", "consumer_details"}
+    assert few["consumer_details"][0].keys() == {"consumer_tag"}
