@@ -16,7 +16,6 @@ import resource
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -321,7 +320,6 @@ def main() -> int:
                 kind = name.replace("_", " ")
                 KINDS[name](Scene(node, http, probe, kind, asked, options.number))
                 probe.end()
-            time.sleep(1)
     finally:
         shutil.rmtree(scratch)
         print("| many | asked | processor | longest wait | limit |\n|---|---|---:|---:|---:|")

@@ -168,10 +168,12 @@ def each_session(node: RunningNode, vhost: str | None = None) -> list[Session]:
 
 def connections(node: RunningNode, vhost: str | None = None, table: Table = plain) -> Iterator[Row]:
     """Every connection; its row is made when it is asked for, if the connection is still there."""
-    return rows_of(node, each_session(node, vhost), table)
+    return connection_rows(node, each_session(node, vhost), table)
 
 
-def rows_of(node: RunningNode, sessions: list[Session], table: Table = plain) -> Iterator[Row]:
+def connection_rows(
+    node: RunningNode, sessions: list[Session], table: Table = plain
+) -> Iterator[Row]:
     """Those of some connections, as `connections` gives them."""
     for session in sessions:
         if session in node.sessions:

@@ -4,10 +4,9 @@ At most one policy and one operator policy apply to an entity: the matching one 
 the first by name. Their definitions merge key by key (the lower limit, the operator's word for the rest); how the
 result meets the entity's own arguments is `broker.queue.rules.settings`' business. A policy with a key that queues of a
 type do not know does not match a queue of that type at all. `PolicySet` belongs to one vhost and owns its policies; it
-remembers which policy applies to whom, because a list of many queues asks for every row. A policy that comes or goes
-leaves that as it is for whoever has a name that its pattern does not match: to look through all policies for all queues
-at each change costs the square of what a definitions document has. What may stand in a policy is
-`broker.rules.parameter_rules`' business.
+remembers which policy applies to which queue until policies change, because a list of many queues asks for every row;
+who is asked about a name is the business of `policy_index`. What may stand in a policy is that of
+`broker.rules.parameter_rules`.
 
 Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
 """
@@ -149,10 +148,6 @@ class EffectivePolicy:
 
 NO_POLICY = EffectivePolicy()
 REMEMBERED_MAX = 65_536
-CHANGES_MAX = 256
-"""After so many changes nothing of before is remembered."""
-CHANGES_ASKED = 16
-"""A name that so many changes have come by since is looked for anew, which costs less than to ask all of them."""
 
 
 class PolicySet:
@@ -161,11 +156,8 @@ class PolicySet:
     def __init__(self) -> None:
         self.policies: dict[str, Policy] = {}
         self.operator_policies: dict[str, Policy] = {}
-        self.remembered: dict[tuple[PolicyKind, str], tuple[EffectivePolicy, int]] = {}
-        """What applies to which queue, and how many of the changes below it knows of."""
-        self._changes: list[
-            Policy
-        ] = []  # an entry above knows of so many of them as its number says
+        self.remembered: dict[tuple[PolicyKind, str], EffectivePolicy] = {}
+        """What applies to which queue."""
         self._indexes: list[PolicyIndex[Policy]] = []  # of both kinds; none: they have changed
         self._merged: dict[tuple[str | None, str | None], EffectivePolicy] = {}
 
@@ -173,15 +165,11 @@ class PolicySet:
         """The policies, or operator policies, by name; who changes the dictionary calls `changed`."""
         return self.operator_policies if is_operator else self.policies
 
-    def changed(self, *changed: Policy) -> None:
-        """These came or went, one that was replaced and what it was replaced by; without any: whichever."""
-        self._indexes = []
+    def changed(self) -> None:
+        """Policies came, went or changed."""
+        self.remembered.clear()
         self._merged.clear()
-        self._changes += changed
-        is_any_left = self.policies or self.operator_policies
-        if not (changed and is_any_left) or len(self._changes) > CHANGES_MAX:
-            self.remembered.clear()
-            self._changes.clear()
+        self._indexes = []
 
     def forget(self, kind: PolicyKind, name: str) -> None:
         """A queue of that name is deleted; harmless if nothing was asked about it."""
@@ -197,21 +185,11 @@ class PolicySet:
             return NO_POLICY
         if kind == "exchange":  # which knows its policy itself
             return self._find(kind, name)
-        key, last = (kind, name), len(self._changes)
-        known = self.remembered.get(key)
-        if known is not None:
-            found, seen = known
-            if seen == last:
-                return found
-            if last - seen <= CHANGES_ASKED and not any(
-                change.may_match(name) for change in self._changes[seen:]
-            ):
-                self.remembered[key] = found, last
-                return found
-        elif len(self.remembered) >= REMEMBERED_MAX:
-            self.remembered.clear()
-        found = self._find(kind, name)
-        self.remembered[key] = found, last
+        found = self.remembered.get((kind, name))
+        if found is None:
+            if len(self.remembered) >= REMEMBERED_MAX:
+                self.remembered.clear()
+            found = self.remembered[(kind, name)] = self._find(kind, name)
         return found
 
     def _find(self, kind: PolicyKind, name: str) -> EffectivePolicy:

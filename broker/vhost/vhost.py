@@ -522,8 +522,8 @@ class Vhost:
         return self.settings.policy(queue.name, queue.arguments)
 
     def policies_changed(self, *changed: Policy) -> None:
-        """Put these in force, as `PolicySet.changed` is told of them, where they may matter; see `policy_pass`."""
-        self.policies.changed(*changed)
+        """These came or went, or any did: what is there now is put in force where they matter (`policy_pass`)."""
+        self.policies.changed()
         self.policy_pass.begin(*changed)
         self._changed()
 

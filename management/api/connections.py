@@ -122,7 +122,7 @@ async def connections(call: Call) -> web.StreamResponse:
 
 async def connections_of_user(call: Call) -> web.Response:
     """One user's connections."""
-    rows = _own(call, inspect.rows_of(call.node, _sessions_of(call)))
+    rows = _own(call, inspect.connection_rows(call.node, _sessions_of(call)))
     return await _reply(call, rows, _connection, "name")
 
 

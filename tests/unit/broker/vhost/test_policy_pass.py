@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -75,7 +76,7 @@ def test_changes_that_come_meanwhile_are_one_pass_behind_it() -> None:
     turns.applied.clear()
     for at in range(3):
         turns.policy_pass.begin(matching(f"^q-{at}$"))
-        turns.policy_pass.when_done(lambda at=at: told.append(f"of {at}"))  # type: ignore[misc]
+        turns.policy_pass.when_done(partial(told.append, f"of {at}"))
     assert (turns.applied, len(turns.later)) == ([], 1)
     assert (turns.turn(), told) == (1, ["first"])
     turns.turn()
