@@ -124,14 +124,19 @@ class PolicyPass(Generic[Entity]):
             callback()
 
     def _go_on(self) -> None:
-        if self._now is None:
+        now = self._now
+        if now is None:
             return
         try:
-            if self._apply_some(self._now):
-                self._finish(self._now)
+            is_done = self._apply_some(now)
+            if is_done:
+                self._begin_next()
         finally:
             if self.is_under_way:
                 self._later(self._go_on)
+        if is_done:  # told last: they may begin another one
+            for callback in now.waiting:
+                callback()
 
     def _apply_some(self, now: _Pass[Entity]) -> bool:
         """Do a turn's part; whether none is left."""
@@ -145,9 +150,7 @@ class PolicyPass(Generic[Entity]):
                 return False
         return True
 
-    def _finish(self, done: _Pass[Entity]) -> None:
+    def _begin_next(self) -> None:
         self._now, self._next = self._next, None
         if self._now is not None:
             self._now.begin(self._entities())
-        for callback in done.waiting:
-            callback()

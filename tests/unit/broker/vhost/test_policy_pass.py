@@ -85,6 +85,15 @@ def test_changes_that_come_meanwhile_are_one_pass_behind_it() -> None:
     assert turns.later == []
 
 
+def test_who_was_told_may_begin_another_one() -> None:
+    turns = Turns(QUEUES_PER_TURN + 1)
+    turns.policy_pass.begin()
+    turns.policy_pass.when_done(turns.policy_pass.begin)
+    turns.turn()
+    assert len(turns.applied) == 1 + QUEUES_PER_TURN
+    assert (len(turns.later), turns.turn(), turns.later) == (1, 1, [])
+
+
 def test_what_no_changed_policy_matches_is_passed_by() -> None:
     turns = Turns(LOOKS_PER_TURN + 10)
     turns.policy_pass.begin(matching("^q-7$"), matching(f"-{LOOKS_PER_TURN + 5}$"))
