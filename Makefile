@@ -13,7 +13,7 @@ DEV_STAMP := $(VENV)/.stamp-dev
 LAYERS_STAMP := $(VENV)/.stamp-layers
 SPARK_STAMP := $(VENV)/.stamp-spark
 SPARK_OLDEST_STAMP := $(VENV)/.stamp-spark-oldest
-PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/record/_record_c.pyx storage/files/_sync_c.pyx broker/machine/_pools_c.pyx build_stamp.pxi)
+PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/record/_record_c.pyx storage/files/_sync_c.pyx broker/machine/_pools_c.pyx broker/turn/_send_c.pyx build_stamp.pxi)
 
 # Directories that are checked; a directory that does not exist yet is left out.
 PACKAGES := $(wildcard protocol storage config cluster broker management offline embedded cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)

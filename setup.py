@@ -1,7 +1,7 @@
-"""Builds the four optional compiled modules; everything else about the package is in pyproject.toml.
+"""Builds the five optional compiled modules; everything else about the package is in pyproject.toml.
 
-Each of them but `_pools_c` has an interpreted twin that passes the same tests, and without that one less memory goes back to
-the system. So a missing compiler, a missing Cython or a failing compilation never fails an installation: the broker then
+Three of them have an interpreted twin that passes the same tests. Without `_pools_c` less memory goes back to the system, and
+without `_send_c` each connection's output is written by itself. So a missing compiler, a missing Cython or a failing compilation never fails an installation: the broker then
 runs on the twins and says so.
 """
 
@@ -17,6 +17,7 @@ SOURCES = {
     "burrowmq.storage.record._record_c": "burrowmq/storage/record/_record_c.pyx",
     "burrowmq.storage.files._sync_c": "burrowmq/storage/files/_sync_c.pyx",
     "burrowmq.broker.machine._pools_c": "burrowmq/broker/machine/_pools_c.pyx",
+    "burrowmq.broker.turn._send_c": "burrowmq/broker/turn/_send_c.pyx",
 }
 
 

@@ -12,6 +12,7 @@ MODULES = {
     "record packer": "burrowmq.storage.record._record_c",
     "sync of several files": "burrowmq.storage.files._sync_c",
     "return of unused memory": "burrowmq.broker.machine._pools_c",
+    "writes to many sockets": "burrowmq.broker.turn._send_c",
 }
 
 

@@ -90,7 +90,7 @@ class AmqpTransport(asyncio.Protocol):
         self.session = session
         self._transport = transport
         self._is_linger = is_linger
-        self._fd = -1  # of a socket that takes octets as they are
+        self.descriptor = -1  # of a socket that takes octets as they are
         self.pauses: dict[str, float] = {}
         self.unread_since_s: float | None = None
         self._is_write_paused = False
@@ -112,7 +112,7 @@ class AmqpTransport(asyncio.Protocol):
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
         sock = transport.get_extra_info("socket")
         if sock is not None and transport.get_extra_info("ssl_object") is None:
-            self._fd = sock.fileno()
+            self.descriptor = sock.fileno()
         if not is_nodelay:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
         session.wire = self
@@ -139,7 +139,7 @@ class AmqpTransport(asyncio.Protocol):
             self._take_in(data)
         else:
             self.session.receive(data)
-            if size >= LARGE_READ and self._fd >= 0:
+            if size >= LARGE_READ and self.descriptor >= 0:
                 self._read_in_place()
         if self._turn_bytes >= TURN_BYTES or (
             size >= LARGE_READ and self.session.engine.wants_commit()
@@ -151,7 +151,7 @@ class AmqpTransport(asyncio.Protocol):
         """Read on where the rest of a large content belongs, as far as a turn goes."""
         while not self.pauses and not self._transport.is_closing():
             most = IN_PLACE_BYTES - self._turn_bytes
-            size = straight.read_in_place(self._fd, self.session.connection, most)
+            size = straight.read_in_place(self.descriptor, self.session.connection, most)
             if not size:
                 return
             self.bytes_received += size
@@ -191,7 +191,7 @@ class AmqpTransport(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
-        self._fd = -1
+        self.descriptor = -1
         if self._closing is not None:
             self._closing.cancel()
         reason = self._reason(exc)
@@ -250,10 +250,27 @@ class AmqpTransport(asyncio.Protocol):
             self.writes += 1
             if self._is_write_paused and not self._may_write_on():
                 return
+            outbox = self.session.scheduler.outbox
+            if outbox.is_open and size < LARGE_WRITE and self._takes_octets():
+                outbox.put(self, bytes(parts[0]) if len(parts) == 1 else b"".join(parts))
+                return
             if len(parts) == 1 and size < LARGE_WRITE:
                 self._transport.write(parts[0])
             else:
                 self._write(parts, size)
+        self._flushed()
+
+    def sent(self, data: bytes, size: int) -> None:
+        """Take back what the socket has not taken of an output that was sent together with others."""
+        if size < len(data) and not self._transport.is_closing():
+            self._transport.write(data[size:] if size > 0 else data)
+        self._flushed()
+
+    def _takes_octets(self) -> bool:
+        """Whether they go to the socket as they are, and nothing waits before them."""
+        return self.descriptor >= 0 and not self._transport.get_write_buffer_size()
+
+    def _flushed(self) -> None:
         self._turn_bytes = 0
         if self.pauses:
             self.resume_reading(_TURN)
@@ -263,8 +280,8 @@ class AmqpTransport(asyncio.Protocol):
         transport, is_first = self._transport, not self._is_write_paused
         if size < SMALL_PART * len(parts):
             parts = (b"".join(parts),)
-        if size >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():
-            parts = straight.write(self._fd, parts)
+        if size >= LARGE_WRITE and self._takes_octets():
+            parts = straight.write(self.descriptor, parts)
         if len(parts) > 1:
             # The last apart: `writelines` of asyncio's own loop in early 3.12 and 3.13 never asks to pause.
             transport.writelines(parts[:-1])
@@ -316,6 +333,7 @@ class AmqpTransport(asyncio.Protocol):
     def close(self) -> None:
         """Write what is queued, then close."""
         self.flush()
+        self.session.scheduler.outbox.close()  # in which it may lie
         self._transport.close()
         self._abort_after_grace()
 
@@ -327,6 +345,7 @@ class AmqpTransport(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once; RabbitMQ does so with a reset unless `linger.on` is off."""
+        self.descriptor = -1
         sock = self._transport.get_extra_info("socket")
         if sock is not None and self._is_linger:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -395,7 +414,7 @@ class AmqpTransport(asyncio.Protocol):
         if self._is_dozing and not self._transport.get_write_buffer_size():
             # Straight to the socket: the loop's way there costs as much again.
             with contextlib.suppress(OSError):  # the loop's own write finds out what is wrong
-                frame = frame[os.write(self._fd, frame) :]
+                frame = frame[os.write(self.descriptor, frame) :]
         if frame:
             self._transport.write(frame)
 
@@ -405,7 +424,7 @@ class AmqpTransport(asyncio.Protocol):
         A heartbeat is shorter than any other frame, so the kernel is told to speak up for more than one only. Whatever
         else comes ends that before it is looked at, and inside a frame it does not begin: its end may be shorter still.
         """
-        is_plain = self._fd >= 0 and not self._transport.is_closing()
+        is_plain = self.descriptor >= 0 and not self._transport.is_closing()
         if is_plain and self.session.connection.is_between_frames:
             self._is_dozing = self._set_low_water(len(HEARTBEAT_FRAME) + 1)
 
@@ -413,7 +432,7 @@ class AmqpTransport(asyncio.Protocol):
         if self.pauses or self._transport.is_closing():
             return
         try:
-            data = os.read(self._fd, DOZE_READ)
+            data = os.read(self.descriptor, DOZE_READ)
         except OSError:
             return  # nothing there, or something wrong, which the loop finds out, too
         if data == HEARTBEAT_FRAME:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from burrowmq.broker.turn.outbox import Outbox
+
 
 class Clock(Protocol):
     """Time as the broker sees it."""
@@ -79,6 +81,9 @@ class Scheduler(Clock, Protocol):
 
     committed_epoch: int
     """The last commit that is known to be durable."""
+
+    outbox: Outbox
+    """Where connections put their output while those of a turn are flushed, if it is open."""
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the loop after `delay_s` seconds."""

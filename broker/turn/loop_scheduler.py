@@ -6,7 +6,11 @@ one callback, in fixed order:
   1 pump dirty queues      deliveries go into the connections' buffers
   2 hand over the commit   what was staged goes to the disk thread (one commit in flight, the next collects)
   3 confirms               acks and nacks that wait for nothing any more
-  4 flush outputs          one write per dirty connection
+  4 flush outputs          one write per dirty connection, those of many together (`outbox`)
+
+What many channels wait for (`HALVED`) leaves in two turns: whoever has a confirm publishes again, and the disk writes
+what the first half has sent while the loop answers the second. All at once they would be read together, and loop and
+disk would work by turns.
 
 Then `turn_ended` is called (`broker.turn.pacing`, which may pause or stay awake). If one queue, channel or connection
 raises, that is reported, and the others are served all the same. Work that a stage makes for an earlier one (a dead
@@ -26,10 +30,13 @@ from collections.abc import Callable, Collection
 from weakref import WeakSet
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
+from burrowmq.broker.turn.outbox import MANY, Outbox, compiled_send
 from burrowmq.storage import real_time as time
 
 LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 IDLE_INTERVALS = 10
+HALVED = 64
+"""Channels with confirms due in one turn, above which the second half has theirs in the next."""
 WAITERS_MIN = 1000
 """So many may wait for commits, and as many again as did when it was looked last, before those that are gone go."""
 
@@ -83,6 +90,7 @@ class LoopScheduler:
         # In this turn: what was staged since may have come too late for it.
         self._is_touched = False
         self._timers: WeakSet[Timer] = WeakSet()
+        self.outbox = Outbox(self._report, compiled_send())
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
         self.turns = 0
@@ -258,6 +266,9 @@ class LoopScheduler:
                 self._report(error)
         self._hand_over()  # which may report a commit: those that waited for it have their turn now
         channels, self._channels = self._channels, []
+        if len(channels) > HALVED:
+            half = len(channels) // 2
+            channels, self._channels = channels[:half], channels[half:]
         for channel in channels:
             channel.is_confirm_dirty = False
             try:
@@ -270,13 +281,20 @@ class LoopScheduler:
                 self._waiting_channels.setdefault(self.committed_epoch + 1, {})[channel] = None
         if self._completed:
             self._emit_completed()
+        self._flush()
+
+    def _flush(self) -> None:
         outputs, self._outputs = self._outputs, []
+        if len(outputs) >= MANY:
+            self.outbox.open()
         for output in outputs:
             output.is_dirty = False
             try:
                 output.flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._report(error)
+        if self.outbox.is_open:
+            self.outbox.close()
 
     def _emit_completed(self) -> None:
         completed, self._completed = self._completed, {}

@@ -27,7 +27,7 @@ def without_proc():
 
 def without_compiled():
     for name in ("protocol.codec._codec_c", "storage.record._record_c", "storage.files._sync_c",
-                 "broker.machine._pools_c"):
+                 "broker.machine._pools_c", "broker.turn._send_c"):
         sys.modules["burrowmq." + name] = None
 
 def without_shm():

@@ -22,6 +22,7 @@ MODULES = (
     "storage/record/_record_c",
     "storage/files/_sync_c",
     "broker/machine/_pools_c",
+    "broker/turn/_send_c",
 )
 SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
 

@@ -16,6 +16,7 @@ MODULES = (
     "storage.record._record_c",
     "storage.files._sync_c",
     "broker.machine._pools_c",
+    "broker.turn._send_c",
 )
 
 

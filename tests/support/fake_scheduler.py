@@ -7,6 +7,11 @@ import itertools
 from collections.abc import Callable
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable
+from burrowmq.broker.turn.outbox import Outbox
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 class FakeTimer:
@@ -30,6 +35,7 @@ class FakeScheduler:
         self.queues: list[Pumpable] = []
         self.channels: list[Confirming] = []
         self.outputs: list[Flushable] = []
+        self.outbox = Outbox(_raise, None)
         self._timers: list[tuple[float, int, FakeTimer]] = []
         self._count = itertools.count()
 

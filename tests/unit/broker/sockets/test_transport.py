@@ -27,6 +27,7 @@ from burrowmq.broker.sockets.transport import (
     WRITE_HARD_LIMIT,
     AmqpTransport,
 )
+from burrowmq.broker.turn.outbox import Outbox
 from burrowmq.protocol.codec import _large_py
 from tests.support.amqp_frames import content
 from tests.support.bench.broker import BrokerBench
@@ -182,6 +183,103 @@ def test_a_heartbeat_is_heard_and_ends_no_turn(run):
             world.transport.data_received(part)
             world.bench.run()
         assert b"unexpected method" in b"".join(world.sock.written), "a publish on channel 0"
+        world.lose()
+
+    run(step)
+
+
+class Together(World):
+    """One whose outputs are sent with others'."""
+
+    def __init__(self, taken: int, sock: FakeSocketTransport | None = None) -> None:
+        super().__init__(sock)
+        self.open()
+        if self.transport.descriptor < 0:
+            self.transport.descriptor = NO_DESCRIPTOR
+        self.taken = taken
+        self.sent: list[tuple[list[int], list[bytes]]] = []
+        self.outbox = Outbox(_unexpected, self._send_each)
+        self.bench.scheduler.outbox = self.outbox
+
+    def _send_each(self, descriptors: list[int], octets: list[bytes]) -> list[int]:
+        self.sent.append((descriptors, octets))
+        return [min(self.taken, len(each)) for each in octets]
+
+    def flush(self, *parts: bytes) -> None:
+        self.outbox.open()
+        self.client.session.write_parts(list(parts))
+        self.client.session.flush()
+
+
+def _unexpected(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(("taken", "rest"), [(4, []), (3, [b"d"]), (0, [b"abcd"]), (-1, [b"abcd"])])
+def test_what_a_socket_has_not_taken_with_others_is_written_by_itself(run, taken, rest):
+    def step() -> None:
+        world = Together(taken)
+        pause_until_the_turn_ends(world)
+        before = world.transport.bytes_sent, world.transport.writes
+        world.flush(b"ab", b"cd")
+        assert world.sock.written == []
+        assert not world.sock.is_reading, "the turn's output is not out yet"
+        world.outbox.close()
+        assert world.sent == [([NO_DESCRIPTOR], [b"abcd"])]
+        assert world.sock.written == rest
+        assert world.sock.is_reading
+        assert (world.transport.bytes_sent, world.transport.writes) == (
+            before[0] + 4,
+            before[1] + 1,
+        )
+        world.lose()
+
+    run(step)
+
+
+def pause_until_the_turn_ends(world: World) -> None:
+    world.transport.pause_reading("end of turn")
+    assert not world.sock.is_reading
+
+
+def test_what_is_large_or_has_something_before_it_or_is_encrypted_goes_by_itself(run):
+    def step() -> None:
+        world = Together(100)
+        world.flush(bytes(LARGE_WRITE))
+        world.sock.buffered = 1
+        world.flush(b"behind it")
+        world.sock.buffered = 0
+        world.transport.descriptor = -1
+        world.flush(b"a secret")
+        world.outbox.close()
+        assert world.sent == []
+        assert b"".join(world.sock.written) == bytes(LARGE_WRITE) + b"behind it" + b"a secret"
+        world.lose()
+
+    run(step)
+
+
+def test_a_connection_that_closes_has_its_last_output_first(run):
+    async def step() -> None:
+        world = Together(2)
+        world.flush(b"last")
+        world.transport.close()
+        assert world.sent == [([NO_DESCRIPTOR], [b"last"])]
+        assert world.sock.written == [b"st"]
+        assert world.sock.state == "closed"
+        world.lose()
+
+    run(step)
+
+
+def test_what_was_put_for_a_connection_that_is_aborted_reaches_nobody(run):
+    def step() -> None:
+        world = Together(-1)
+        world.flush(b"too late")
+        world.transport.abort()
+        world.outbox.close()
+        assert world.sent == [([-1], [b"too late"])]
+        assert world.sock.written == []
         world.lose()
 
     run(step)

@@ -8,6 +8,7 @@ import pytest
 
 from burrowmq.broker.turn import loop_scheduler
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S, LoopScheduler, SystemEntropy
+from burrowmq.broker.turn.outbox import MANY, Outbox
 from burrowmq.storage import real_time
 from tests.support.bench.loop import ManualLoop
 
@@ -126,6 +127,63 @@ def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
     world.scheduler.on_committed(3)
     world.loop.run()
     assert len([step for step in world.order if step.startswith("confirm")]) == 3
+
+
+def test_of_many_channels_the_second_half_has_its_confirms_in_the_next_turn():
+    world = World()
+    channels = [Part(world, f" {number}") for number in range(loop_scheduler.HALVED + 1)]
+    for channel in channels[1:]:
+        world.scheduler.confirms_dirty(channel)
+    world.loop.run_once()
+    assert len(world.order) == 1 + loop_scheduler.HALVED, "these are not many yet"
+    world.order.clear()
+    for channel in channels:
+        world.scheduler.confirms_dirty(channel)
+    half = len(channels) // 2
+    world.loop.run_once()
+    first, world.order[:] = [*world.order], []
+    world.scheduler.confirms_dirty(channels[0])
+    world.loop.run_once()
+    assert first == ["hand over", *(f"confirm {number} 0" for number in range(half))]
+    later = [*range(half, len(channels)), 0]
+    assert world.order == ["hand over", *(f"confirm {number} 0" for number in later)]
+    assert not world.loop.ready
+
+
+def test_outputs_of_many_are_sent_together(monkeypatch: pytest.MonkeyPatch):
+    world = World()
+    sent: list[list[int]] = []
+
+    def send_each(descriptors: list[int], octets: list[bytes]) -> list[int]:
+        sent.append(descriptors)
+        return [len(each) for each in octets]
+
+    world.scheduler.outbox = Outbox(world.scheduler._report, send_each)
+
+    class Output(Part):
+        descriptor = 7
+
+        def flush(self) -> None:
+            super().flush()
+            if world.scheduler.outbox.is_open:
+                world.scheduler.outbox.put(self, b"confirm")
+
+        def sent(self, data: bytes, size: int) -> None:
+            world.order.append(f"sent{self.name}")
+
+    for count in (MANY - 1, MANY):
+        world.order.clear()
+        outputs = [Output(world, f" {number}") for number in range(count)]
+        for output in outputs:
+            world.scheduler.output_dirty(output)
+        world.loop.run_once()
+    assert sent == [[7] * MANY]
+    assert world.order == [
+        "hand over",
+        *(f"write {number}" for number in range(MANY)),
+        *(f"sent {number}" for number in range(MANY)),
+    ]
+    assert not world.scheduler.outbox.is_open
 
 
 def test_a_channel_that_waits_for_a_commit_is_not_asked_before():

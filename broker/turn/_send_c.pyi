@@ -1,0 +1,3 @@
+# What the compiled part of `outbox` offers; without it each connection's output is written by itself.
+
+def send_each(descriptors: list[int], octets: list[bytes]) -> list[int]: ...
