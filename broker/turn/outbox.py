@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Protocol, TypeAlias, cast
 
-MANY = 4
+MANY = 2
 """So many outputs of one turn are worth a call of their own."""
 
 SendEach: TypeAlias = Callable[[list[int], list[bytes]], list[int]]
