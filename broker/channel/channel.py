@@ -325,11 +325,12 @@ class Channel:
         by_origin: dict[Origin, list[Returned]] = {}
         for piece in pieces:
             delivery = piece.delivery
-            by_origin.setdefault(delivery.origin, []).extend(
-                returned(
-                    piece.seqs, piece.messages, piece.expiries, delivery.kind, redelivered=True
+            if not delivery.origin.is_gone:
+                by_origin.setdefault(delivery.origin, []).extend(
+                    returned(
+                        piece.seqs, piece.messages, piece.expiries, delivery.kind, redelivered=True
+                    )
                 )
-            )
             self._return_credit(delivery, len(piece.messages))
         for origin, entries in by_origin.items():
             origin.requeue(entries)

@@ -34,10 +34,10 @@ class Origin:
         "_changed",
         "_counts",
         "_dead_letter",
-        "_is_gone",
         "_leavers",
         "_on_return",
         "consumer_timeout_ms",
+        "is_gone",
         "queue_name",
     )
 
@@ -59,7 +59,8 @@ class Origin:
         self._dead_letter = dead_letter
         self._on_return = on_return
         self._changed = changed
-        self._is_gone = False
+        self.is_gone = False
+        """Whether the queue is gone: nothing comes back to it."""
         self.consumer_timeout_ms: int | None = None
         """For how long the queue lets a delivery wait for its ack; None when it says nothing, or is gone."""
 
@@ -69,7 +70,7 @@ class Origin:
 
     def end(self) -> None:
         """The queue is gone."""
-        self._is_gone = True
+        self.is_gone = True
         self.consumer_timeout_ms = None
 
     @property
@@ -102,7 +103,7 @@ class Origin:
         is_acked: bool,
     ) -> None:
         """Acknowledged (`is_acked`: by a client), or rejected without requeue: these are gone for good."""
-        if self._is_gone:
+        if self.is_gone:
             return
         self._counts.settled(len(messages), size, kind, is_acked=is_acked)
         if kind is not TRANSIENT:
@@ -116,7 +117,7 @@ class Origin:
 
     def requeue(self, entries: list[Returned]) -> None:
         """Put unacked messages back into their places; length limits and expiry are applied, then consumers served."""
-        if self._is_gone or not entries:
+        if self.is_gone or not entries:
             return
         size = body_bytes(list(map(_MESSAGE, entries)))
         self._counts.came_back(entries, size)

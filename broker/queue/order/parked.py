@@ -13,7 +13,7 @@ back one by one are not sorted each time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from burrowmq.broker.words.no_items import NoItems
 from burrowmq.records import NamedTuple
@@ -59,15 +59,16 @@ class Parked:
         first, stop, _ = ranges[0]
         return stop - first if stop - first >= LONG else ranges[-1].stop - first
 
-    def add(self, ids: Iterable[tuple[int, bool]], size: int) -> None:
-        """Take in messages by (id, redelivered), `size` body bytes together, none of which is here."""
-        single = [Range(seq, seq + 1, redelivered) for seq, redelivered in ids]
-        self.count += len(single)
+    def add(self, seqs: Sequence[int], flags: Sequence[bool], size: int) -> None:
+        """Take in messages by their ids, in order, `size` body bytes together, none of which is here.
+
+        `flags`: whether each counts as redelivered.
+        """
+        self.count += len(seqs)
         self.bytes += size
-        added = _joined(single)
-        if added:
-            self.first_seq = min(self.first_seq, added[0].first)
-            self._added += added
+        if seqs:
+            self.first_seq = min(self.first_seq, seqs[0])
+            self._added += _ranges(seqs, flags)
         if len(self._added) > ADDED_MAX + len(self._ranges):
             self._in_order()
 
@@ -126,6 +127,40 @@ class Parked:
         self.first_seq = self._ranges[0].first if self._ranges else NO_SEQ
 
 
+def _ranges(seqs: Sequence[int], flags: Sequence[bool]) -> list[Range]:
+    """Ids in order, none twice, as ranges: by the thousand they are few, and cost no step of the interpreter each."""
+    found: list[Range] = []
+    at, end = 0, len(seqs)
+    while at < end:
+        redelivered = flags[at]
+        try:
+            alike = flags.index(not redelivered, at)
+        except ValueError:
+            alike = end
+        while at < alike:
+            stop = _gap(seqs, at, alike)
+            found.append(Range(seqs[at], seqs[stop - 1] + 1, redelivered))
+            at = stop
+    return found
+
+
+def _gap(seqs: Sequence[int], at: int, end: int) -> int:
+    """Where ids stop to follow each other from `at` on, at `end` at the latest. O(log of how far that is)."""
+    shift = seqs[at] - at
+    step = 1
+    while at + step < end and seqs[at + step] - at - step == shift:
+        step *= 2
+    # Up to here they follow each other, and not at `high` any more.
+    low, high = at + step // 2, min(at + step, end)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if seqs[middle] - middle == shift:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def _joined(ranges: list[Range]) -> list[Range]:
     """Ranges in order, and those that touch and are alike as one."""
     joined: list[Range] = []
@@ -143,7 +178,7 @@ class _Nothing(Parked):
 
     __slots__ = ()
 
-    def add(self, ids: Iterable[tuple[int, bool]], size: int) -> None:
+    def add(self, seqs: Sequence[int], flags: Sequence[bool], size: int) -> None:
         """It stays empty."""
         raise TypeError("this is shared: make one before something is parked")
 

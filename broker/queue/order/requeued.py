@@ -9,11 +9,14 @@ It asks `heap` and `parked` itself how many there are: a method of ours would co
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from operator import itemgetter
 
 from burrowmq.broker.queue.order import returned
 from burrowmq.broker.queue.order.parked import NOTHING_PARKED, Parked
 from burrowmq.broker.queue.run import DeliveryRun, Kind, Loaded, Returned
 from burrowmq.protocol.codec import Message
+
+_SEQ, _REDELIVERED = itemgetter(0), itemgetter(4)
 
 
 class Requeued:
@@ -61,7 +64,7 @@ class Requeued:
                 self.parked = Parked()
             self.heap = entries[:kept]
             self.bytes = kept_bytes
-            self.parked.add([(entry[0], entry[4]) for entry in moving], size)
+            self.parked.add(list(map(_SEQ, moving)), list(map(_REDELIVERED, moving)), size)
         return moving, size
 
     def unpark(

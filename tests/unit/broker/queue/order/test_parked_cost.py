@@ -28,7 +28,7 @@ def test_one_by_one(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = range(0, COUNT * abs(step), abs(step))[:: 1 if step > 0 else -1]
     found = Parked()
     for seq in ids:
-        found.add([(seq, True)], 1)
+        found.add([seq], [True], 1)
         most = max(most, len(found._added))
     assert (found.count, found.bytes, found.first_seq) == (COUNT, COUNT, 0)
     assert sorted_count < 5 * COUNT  # 33 million where each add sorts all
@@ -37,3 +37,17 @@ def test_one_by_one(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(found) == [Range(0, COUNT, True)]
     else:
         assert list(found) == [Range(seq, seq + 1, True) for seq in sorted(ids)]
+
+
+def test_what_comes_back_together_is_one_range_from_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tuple[int, int]] = []
+
+    def counted(first: int, stop: int, redelivered: bool) -> Range:
+        made.append((first, stop))
+        return Range(first, stop, redelivered)
+
+    monkeypatch.setattr(parked, "Range", counted)
+    Parked().add(range(COUNT), [True] * COUNT, COUNT)
+    assert made == [(0, COUNT)]
