@@ -40,7 +40,16 @@ LARGE_READ = 128 * 1024
 FIRST_BYTES = 32 * 1024
 """How much of a read is taken in before the rest. A read of 256 KB may be ten thousand methods that nobody waits for,
 and decoding them takes 70 ms: if the channel has to wait after some hundred of them, the rest of the read waits
-undecoded. A publisher's runs are not cut."""
+undecoded. A publisher's runs are cut only while they are slow."""
+
+SLICE_FROM = 4096
+"""Octets of a read above which it is looked how long it takes."""
+SLICE_S = 0.005
+"""How long one connection's read may take; what is left then waits until others had their turn. Ten thousand methods in
+one write, each of which is right, took everybody's time for up to two seconds."""
+PIECE_MIN = 1024
+PIECE_MAX = 256 * 1024
+"""Octets that are taken in between two looks at the clock: as many as take half of `SLICE_S`, or less."""
 
 LARGE_WRITE = 64 * 1024
 """Bytes of one write from which on it pays to let other threads run: the loop's own write keeps the interpreter, and
@@ -106,7 +115,8 @@ class AmqpTransport(asyncio.Protocol):
         self._bytes_seen = 0
         self._bytes_seen_out = 0
         self._turn_bytes = 0
-        self._rest = b""  # of a read, as long as the session holds input
+        self._rest = b""  # of a read, as long as the session holds input or others have their turn
+        self._piece = FIRST_BYTES
         self._heard_at = 0.0
         self._sent_at = 0.0
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
@@ -135,11 +145,11 @@ class AmqpTransport(asyncio.Protocol):
             self.heartbeat_octets += size
             return  # it has been heard, and no turn need end for it
         self._turn_bytes += size
-        if self._rest or (size > FIRST_BYTES and not self.session.is_publisher):
-            self._take_in(data)
-        else:
+        if size <= SLICE_FROM and not self._rest:
             self.session.receive(data)
-            if size >= LARGE_READ and self.descriptor >= 0:
+        else:
+            self._take_in(data)
+            if size >= LARGE_READ and self.descriptor >= 0 and not self._rest:
                 self._read_in_place()
         if self._turn_bytes >= TURN_BYTES or (
             size >= LARGE_READ and self.session.engine.wants_commit()
@@ -160,17 +170,39 @@ class AmqpTransport(asyncio.Protocol):
             self.session.receive_in_place(size)
 
     def _take_in(self, data: bytes) -> None:
-        """Give the session a large read, but not what comes behind as much as it can hold."""
+        """Give the session a large read piece by piece: not what comes behind as much as it can hold.
+
+        Where it takes long the rest waits until others had their turn.
+        """
         if self._rest:
             self._rest += data
             return
-        self.session.receive(data[:FIRST_BYTES])
-        data = data[FIRST_BYTES:]
-        if _HELD in self.pauses:
-            self._rest = data
-            self.pause_reading(_REST)
-        elif data:
-            self.session.receive(data)
+        clock, session = self.session.scheduler.monotonic, self.session
+        began = clock()
+        until = began + SLICE_S / 2  # a piece more takes the other half
+        while True:
+            most = self._piece if session.is_publisher else min(self._piece, FIRST_BYTES)
+            piece, data = data[:most], data[most:]
+            session.receive(piece)
+            now = clock()
+            self._pace(len(piece), now - began)
+            if not data or self._transport.is_closing():
+                return
+            is_held = _HELD in self.pauses
+            if is_held or now > until:
+                self._rest = data
+                self.pause_reading(_REST)
+                if not is_held:
+                    session.scheduler.call_later(0, self._go_on)
+                return
+            began = now
+
+    def _pace(self, size: int, took_s: float) -> None:
+        """Pieces are of a size that takes half of the time, as long as what comes is like what came."""
+        if took_s > SLICE_S / 2:
+            self._piece = max(PIECE_MIN, int(size * SLICE_S / 2 / took_s))
+        elif size >= self._piece and took_s < SLICE_S / 8:
+            self._piece = min(2 * self._piece, PIECE_MAX)
 
     def _go_on(self) -> None:
         """The session can hold more."""

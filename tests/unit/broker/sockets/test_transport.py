@@ -22,6 +22,8 @@ from burrowmq.broker.sockets.transport import (
     IN_PLACE_BYTES,
     LARGE_READ,
     LARGE_WRITE,
+    SLICE_FROM,
+    SLICE_S,
     TURN_BYTES,
     UNREAD_PAUSE,
     WRITE_HARD_LIMIT,
@@ -110,6 +112,8 @@ class World:
     ) -> None:
         self.bench = BrokerBench(default_mode=default_mode)
         self.client = self.bench.socket()
+        self.now_s = 0.0
+        self.bench.scheduler.monotonic = lambda: self.now_s  # type: ignore[method-assign]
         self.sock = sock or FakeSocketTransport()
         self.transport = AmqpTransport(
             cast("Any", self.sock),
@@ -348,6 +352,111 @@ def test_a_turn_ends_early_for_a_disk_that_has_nothing_to_do(run):
         assert not world.sock.is_reading
         world.bench.run()
         assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+class Slow(World):
+    """One whose session takes so long for each octet; `pieces`: what it was given."""
+
+    def __init__(self, octet_s: float, *, is_publisher: bool = False) -> None:
+        super().__init__()
+        self.open()
+        self.octet_s = octet_s
+        self.pieces: list[bytes] = []
+        self.client.session.is_publisher = is_publisher
+        self.client.session.receive = self._receive  # type: ignore[method-assign]
+
+    def _receive(self, data: bytes) -> None:
+        self.pieces.append(data)
+        self.now_s += len(data) * self.octet_s
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(piece) for piece in self.pieces]
+
+
+LARGE = bytes(range(251)) * 522  # 128 KB, no two parts of which are alike
+MICROSECOND = 1e-6
+
+
+@pytest.mark.parametrize("is_publisher", [False, True])
+def test_a_read_that_takes_long_is_taken_in_by_turns(run, is_publisher: bool):
+    def step() -> None:
+        world = Slow(0.5 * MICROSECOND, is_publisher=is_publisher)
+        world.transport.data_received(LARGE)
+        assert world.sizes == [FIRST_BYTES]
+        assert not world.sock.is_reading, "what is behind it waits in the socket"
+        turns = 0
+        while not world.sock.is_reading:
+            turns, began, count = turns + 1, world.now_s, len(world.pieces)
+            world.bench.loop.run_once()
+            assert world.now_s - began <= SLICE_S * 1.01, "others have their turn after that"
+            assert len(world.pieces) - count <= 2
+        assert b"".join(world.pieces) == LARGE
+        assert turns == pytest.approx(
+            (len(LARGE) - FIRST_BYTES) * 0.5 * MICROSECOND / SLICE_S, abs=2
+        )
+        # The next read is cut from its start, and what comes meanwhile stands behind it.
+        world.pieces.clear()
+        world.transport.data_received(LARGE[:20_000])
+        world.transport.data_received(LARGE[20_000:20_010])
+        world.bench.run()
+        assert world.sizes[0] == pytest.approx(SLICE_S / 2 / (0.5 * MICROSECOND), abs=2)
+        assert b"".join(world.pieces) == LARGE[:20_010]
+        assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+def test_the_reads_of_a_publisher_are_cut_as_long_as_they_may_take_long(run):
+    def step() -> None:
+        world = Slow(0, is_publisher=True)
+        for _ in range(3):
+            world.transport.data_received(LARGE)
+        assert world.sizes == [32 << 10, 64 << 10, len(LARGE) - (96 << 10), len(LARGE), len(LARGE)]
+        world.octet_s = 1 * MICROSECOND
+        world.pieces.clear()
+        world.transport.data_received(LARGE)
+        world.bench.run()
+        assert world.sizes[0] == len(LARGE), "nothing told of it"
+        world.transport.data_received(LARGE)
+        world.bench.run()
+        assert max(world.sizes[1:]) <= SLICE_S / MICROSECOND
+        world.octet_s = 0
+        world.pieces.clear()
+        for _ in range(10):
+            world.transport.data_received(LARGE)
+            world.bench.run()
+        assert world.sizes[-1] == len(LARGE), "and quick ones are whole again"
+        world.lose()
+
+    run(step)
+
+
+def test_who_is_no_publisher_is_given_no_more_than_the_first_part_at_a_time(run):
+    def step() -> None:
+        world = Slow(0)
+        for _ in range(3):
+            world.transport.data_received(LARGE)
+        assert max(world.sizes) == FIRST_BYTES
+        assert world.sock.is_reading
+        world.transport.data_received(LARGE[:SLICE_FROM])
+        assert world.sizes[-1] == SLICE_FROM
+        world.lose()
+
+    run(step)
+
+
+def test_a_connection_that_ends_in_the_middle_of_a_read_takes_in_no_more(run):
+    def step() -> None:
+        world = Slow(1 * MICROSECOND)
+        world.transport.data_received(LARGE)
+        world.transport.abort()
+        world.bench.run()
+        assert world.sizes == [FIRST_BYTES]
         world.lose()
 
     run(step)
