@@ -8,7 +8,7 @@ RUN python -m venv /opt/burrowmq \
  && /opt/burrowmq/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock
 COPY . .
 RUN /opt/burrowmq/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
- && (cd / && /opt/burrowmq/bin/python -c 'import burrowmq.protocol.codec._codec_c, burrowmq.storage.record._record_c, burrowmq.storage.files._sync_c') \
+ && (cd / && /opt/burrowmq/bin/python -c 'import burrowmq.protocol.codec._codec_c, burrowmq.storage.record._record_c, burrowmq.storage.files._sync_c, burrowmq.broker.machine._pools_c, burrowmq.broker.turn._send_c') \
  && /opt/burrowmq/bin/pip uninstall --yes cython setuptools wheel pip
 
 FROM python:3.12-slim

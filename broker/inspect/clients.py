@@ -46,6 +46,9 @@ def hindrances(node: RunningNode, session: Session) -> list[Row]:
     if "cluster" in pauses:
         text = "The cluster is behind what is published: publishers wait for it."
         found.append(told("cluster", pauses["cluster"], text))
+    if "rest of a read" in pauses and "held" not in pauses:
+        text = "The client has sent much that takes long: others have their turn in between."
+        found.append(told("input", pauses["rest of a read"], text))
     if wire is not None and ("unread output" in pauses or session.is_congested):
         text = f"The client does not read what it is sent: {wire.bytes_unsent} bytes wait for it."
         found.append(told("client", wire.unread_since_s, text))

@@ -102,6 +102,7 @@ class ProxiedTransport:
             }
         # Bound once: what is done for each turn costs no call more than without a proxy.
         self.write = transport.write
+        self.writelines = transport.writelines
         self.close = transport.close
         self.abort = transport.abort
         self.is_closing = transport.is_closing

@@ -1,8 +1,9 @@
 """One socket: bytes to and from a session, heartbeats, back-pressure both ways.
 
-State owned: the asyncio transport, its pause flags, when bytes last moved. All output of a turn leaves with one
-write. When the peer does not read, the transport's buffer passes its high-water mark, asyncio says so, and the
-session stops delivering until it has drained; when an alarm is on or the store lags, reading stops.
+State owned: the asyncio transport, its pause flags, when bytes last moved, what waits of a read that takes long. All
+output of a turn leaves with one write, or with others' (`broker.turn.outbox`). When the peer does not read, the
+transport's buffer passes its high-water mark, asyncio says so, and the session stops delivering until it has drained;
+when an alarm is on or the store lags, reading stops.
 
 Heartbeats are driven by `broker.sockets.heartbeats`' sweeps, not by a timer per connection.
 """
@@ -205,20 +206,34 @@ class AmqpTransport(asyncio.Protocol):
             self._piece = min(2 * self._piece, PIECE_MAX)
 
     def _go_on(self) -> None:
-        """The session can hold more."""
+        """The session can hold more, or others have had their turn."""
         data, self._rest = self._rest, b""
-        if data and not self._transport.is_closing():
-            self._take_in(data)
+        try:
+            if data and not self._transport.is_closing():
+                self._take_in(data)
+        except BaseException:
+            # In `data_received` the loop would close the socket. Here nobody would, and it was never read again.
+            self.abort()
+            raise
         if not self._rest:
             self.resume_reading(_REST)
+
+    def _take_rest(self) -> None:
+        """The end has come, and what was read before it waits for its turn no longer."""
+        data, self._rest = self._rest, b""
+        if data and _HELD not in self.pauses and not self.session.is_ended:
+            self.session.receive(data)
 
     def eof_received(self) -> bool:
         """The client will not send more: the connection ends, at once.
 
         The socket stays until the client has read what was written to it, if ever: what consumers got would be lost.
         """
-        self._lost(self._reason(None))
-        self._abort_after_grace()
+        try:
+            self._take_rest()
+        finally:
+            self._lost(self._reason(None))
+            self._abort_after_grace()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -226,9 +241,12 @@ class AmqpTransport(asyncio.Protocol):
         self.descriptor = -1
         if self._closing is not None:
             self._closing.cancel()
-        reason = self._reason(exc)
-        self.session.wire = None
-        self._lost(reason)
+        try:
+            self._take_rest()
+        finally:
+            reason = self._reason(exc)
+            self.session.wire = None
+            self._lost(reason)
 
     def _lost(self, reason: str) -> None:
         session = self.session
@@ -457,7 +475,7 @@ class AmqpTransport(asyncio.Protocol):
         else comes ends that before it is looked at, and inside a frame it does not begin: its end may be shorter still.
         """
         is_plain = self.descriptor >= 0 and not self._transport.is_closing()
-        if is_plain and self.session.connection.is_between_frames:
+        if is_plain and not self._rest and self.session.connection.is_between_frames:
             self._is_dozing = self._set_low_water(len(HEARTBEAT_FRAME) + 1)
 
     def _read_heartbeat(self) -> None:

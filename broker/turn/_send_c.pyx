@@ -44,6 +44,8 @@ def send_each(list descriptors not None, list octets not None):
     try:
         for at in range(count):
             each[at].fd, data = descriptors[at], octets[at]
+            if data is None:
+                raise TypeError("nothing is no octets")
             each[at].data, each[at].size = PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
         with nogil:
             for at in range(count):

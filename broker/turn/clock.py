@@ -109,7 +109,7 @@ class Scheduler(Clock, Protocol):
         ...
 
     def confirms_dirty(self, channel: Confirming) -> None:
-        """Let `channel` emit confirms at the end of this turn."""
+        """Let `channel` emit confirms at the end of this turn, or where many do in one of the next."""
         ...
 
     def confirms_wait(self, channel: Confirming, epoch: int) -> None:

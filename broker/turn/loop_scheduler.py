@@ -8,8 +8,8 @@ one callback, in fixed order:
   3 confirms               acks and nacks that wait for nothing any more
   4 flush outputs          one write per dirty connection, those of many together (`outbox`)
 
-What many channels wait for (`HALVED`) leaves in two turns: whoever has a confirm publishes again, and the disk writes
-what the first half has sent while the loop answers the second. All at once they would be read together, and loop and
+What many channels wait for (`HALVED`) leaves in several turns: whoever has a confirm publishes again, and the disk
+writes what the first half has sent while the loop answers others. All at once they would be read together, and loop and
 disk would work by turns.
 
 Then `turn_ended` is called (`broker.turn.pacing`, which may pause or stay awake). If one queue, channel or connection
@@ -36,7 +36,7 @@ from burrowmq.storage import real_time as time
 LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 IDLE_INTERVALS = 10
 HALVED = 64
-"""Channels with confirms due in one turn, above which the second half has theirs in the next."""
+"""Channels with confirms due, above which half of them have theirs in this turn: who has waited longest."""
 WAITERS_MIN = 1000
 """So many may wait for commits, and as many again as did when it was looked last, before those that are gone go."""
 
@@ -266,7 +266,8 @@ class LoopScheduler:
                 self._report(error)
         self._hand_over()  # which may report a commit: those that waited for it have their turn now
         channels, self._channels = self._channels, []
-        if len(channels) > HALVED:
+        # When the store has failed this is the last turn before connections are closed.
+        if len(channels) > HALVED and not self._is_failed:
             half = len(channels) // 2
             channels, self._channels = channels[:half], channels[half:]
         for channel in channels:

@@ -25,7 +25,7 @@ class Sender(Protocol):
     """Somebody whose output can be collected."""
 
     descriptor: int
-    """Of a socket that does not block, and for which nothing waits in a buffer; -1 once it is to be closed."""
+    """Of a socket that does not block, and for which nothing waits in a buffer; -1 once it was aborted."""
 
     def sent(self, data: bytes, size: int) -> None:
         """The socket has taken so many of these octets, or -1: the rest is the sender's again."""
@@ -69,7 +69,11 @@ class Outbox:
         octets, self._octets = self._octets, []
         if not senders or self._send_each is None:
             return
-        sizes = self._send_each([sender.descriptor for sender in senders], octets)
+        try:
+            sizes = self._send_each([sender.descriptor for sender in senders], octets)
+        except Exception as error:  # noqa: BLE001 - each writes by itself then, and finds out what is wrong
+            self._report(error)
+            sizes = [-1] * len(senders)
         for sender, data, size in zip(senders, octets, sizes, strict=True):
             try:
                 sender.sent(data, size)

@@ -32,15 +32,15 @@ def test_why_a_connection_stands_still(bench: NodeBench) -> None:
         "not since the last publish"
     )
     bench.perform(lambda: bench.node.alarms.update("memory", False))
-    client.pauses = {"backlog": 1.0, "held": 2.0, "turn": 3.0}
+    client.pauses = {"backlog": 1.0, "held": 2.0, "turn": 3.0, "rest of a read": 2.5}
     client.session.is_congested, client.bytes_unsent, client.unread_since_s = True, 70, 4.0
     since = [row["since_ms"] for row in inspect.hindrances(bench.node, client.session)]
     assert (since[1] - since[0], since[2] - since[0]) == (3000, 1000)
     assert reasons(bench, client) == ["disk", "client", "reply"]
     assert "70 bytes" in inspect.hindrances(bench.node, client.session)[1]["text"]
     assert inspect.session_state(bench.node, client.session) == "flow"
-    client.pauses = {"cluster": 5.0}
-    assert reasons(bench, client) == ["cluster", "client"]
+    client.pauses = {"cluster": 5.0, "rest of a read": 6.0}
+    assert reasons(bench, client) == ["cluster", "input", "client"]
     assert inspect.session_state(bench.node, client.session) == "flow"
     client.session.wire = None
     assert reasons(bench, client) == []

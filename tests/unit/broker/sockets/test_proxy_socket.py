@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import uvloop
 
+from burrowmq.broker.sockets import transport
 from burrowmq.broker.sockets.listener import Accepted
-from burrowmq.broker.sockets.proxy_socket import PendingHeaders, ProxyOptions
+from burrowmq.broker.sockets.proxy_socket import PendingHeaders, ProxiedTransport, ProxyOptions
+from burrowmq.broker.sockets.tls_socket import TlsSocket
+from burrowmq.protocol.proxy_header import ProxyHeader
 from tests.support.bench.observer import RecordingObserver
 
 LINE = b"PROXY TCP4 10.1.2.3 10.9.9.9 4711 5672\r\n"
@@ -196,3 +201,21 @@ def test_a_gate_that_closes_ends_what_waits() -> None:
 
     listener.run(step)
     assert listener.reasons == []
+
+
+@pytest.mark.parametrize("kind", ["behind a proxy", "TLS"])
+def test_it_has_all_that_a_connection_asks_of_its_transport(kind: str) -> None:
+    asked = set(
+        re.findall(
+            r"\btransport\.(\w+)\(", inspect.getsource(transport).replace("_transport", "transport")
+        )
+    )
+    assert {"write", "writelines", "get_write_buffer_size"} <= asked
+    found: object = TlsSocket
+    if kind == "behind a proxy":
+        found = ProxiedTransport(_Any(), ProxyHeader(None, None, 0))
+    assert sorted(name for name in asked if not hasattr(found, name)) == []
+
+
+class _Any(asyncio.Transport):
+    """asyncio's own declarations are what a transport has."""

@@ -360,9 +360,9 @@ def test_a_turn_ends_early_for_a_disk_that_has_nothing_to_do(run):
 class Slow(World):
     """One whose session takes so long for each octet; `pieces`: what it was given."""
 
-    def __init__(self, octet_s: float, *, is_publisher: bool = False) -> None:
+    def __init__(self, octet_s: float, *, is_publisher: bool = False, heartbeat: int = 0) -> None:
         super().__init__()
-        self.open()
+        self.open(heartbeat)
         self.octet_s = octet_s
         self.pieces: list[bytes] = []
         self.client.session.is_publisher = is_publisher
@@ -445,6 +445,73 @@ def test_who_is_no_publisher_is_given_no_more_than_the_first_part_at_a_time(run)
         assert world.sock.is_reading
         world.transport.data_received(LARGE[:SLICE_FROM])
         assert world.sizes[-1] == SLICE_FROM
+        world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("end", ["eof", "lost"])
+def test_what_was_read_before_the_end_is_taken_in_before_it(run, end: str):
+    """TLS's own goodbye comes with octets, and a reset may be noticed in between."""
+
+    async def step() -> None:
+        world = Slow(1 * MICROSECOND)
+        world.transport.data_received(LARGE)
+        assert not world.client.session.is_ended
+        if end == "eof":
+            world.transport.eof_received()
+        world.lose()
+        assert b"".join(world.pieces) == LARGE
+        assert world.client.session.is_ended
+
+    run(step)
+
+
+def test_the_end_of_a_session_is_not_taken_in_again(run):
+    def step() -> None:
+        world = Slow(1 * MICROSECOND)
+        world.transport.data_received(LARGE)
+        world.client.session.lost("missed heartbeats")
+        world.transport.abort()
+        world.lose()
+        assert world.sizes == [FIRST_BYTES]
+
+    run(step)
+
+
+def test_a_fault_in_the_rest_of_a_read_ends_the_connection(run):
+    """As one in the read itself, which the loop answers by closing the socket."""
+
+    def step() -> None:
+        world = Slow(1 * MICROSECOND)
+        world.transport.data_received(LARGE)
+
+        def fail(data: bytes) -> None:
+            raise MemoryError
+
+        world.client.session.receive = fail  # type: ignore[method-assign]
+        with pytest.raises(MemoryError):
+            world.bench.run()
+        assert world.sock.state == "aborted"
+        world.lose()
+        assert world.client.session.is_ended
+
+    run(step)
+
+
+def test_a_connection_does_not_doze_while_the_rest_of_a_read_waits(run):
+    def step() -> None:
+        world = Slow(1 * MICROSECOND, heartbeat=60)
+        world.sock.descriptor = world.transport.descriptor = NO_DESCRIPTOR
+        world.transport.data_received(LARGE)
+        world.sock.options.clear()
+        for now in (0, 10, 20):
+            world.transport.heartbeat_due(now)
+        assert world.sock.options == []
+        world.bench.run()
+        for now in (30, 40, 50):
+            world.transport.heartbeat_due(now)
+        assert world.sock.options != []
         world.lose()
 
     run(step)

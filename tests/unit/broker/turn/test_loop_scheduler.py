@@ -150,6 +150,16 @@ def test_of_many_channels_the_second_half_has_its_confirms_in_the_next_turn():
     assert not world.loop.ready
 
 
+def test_once_the_store_has_failed_all_of_many_channels_are_told_at_once():
+    world = World()
+    channels = [Part(world, f" {number}") for number in range(3 * loop_scheduler.HALVED)]
+    for channel in channels:
+        world.scheduler.confirms_wait(channel, 1)
+    world.scheduler.on_failed()
+    world.loop.run_once()
+    assert len([each for each in world.order if each.startswith("confirm")]) == len(channels)
+
+
 def test_outputs_of_many_are_sent_together(monkeypatch: pytest.MonkeyPatch):
     world = World()
     sent: list[list[int]] = []

@@ -106,6 +106,8 @@ def test_descriptors_and_octets_are_as_many(send_each: SendEach) -> None:
         send_each([1], [])
     with pytest.raises(TypeError):
         send_each([1], ["text"])  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        send_each([1], [None])  # type: ignore[list-item]
     assert send_each([], []) == []
 
 
@@ -119,6 +121,22 @@ def test_what_one_sender_raises_is_reported_and_the_others_are_told() -> None:
     world.outbox.close()
     assert world.reported == [first.fault]
     assert second.told == [(b"bc", 2)]
+
+
+def test_where_nothing_could_be_sent_together_each_sends_its_own() -> None:
+    fault = MemoryError()
+
+    def send_each(descriptors: list[int], octets: list[bytes]) -> list[int]:
+        raise fault
+
+    world = World(send_each)
+    connections = [Connection(1), Connection(2)]
+    world.outbox.open()
+    for connection in connections:
+        world.outbox.put(connection, b"a")
+    world.outbox.close()
+    assert world.reported == [fault]
+    assert [each.told for each in connections] == [[(b"a", -1)]] * 2
 
 
 def test_who_puts_something_while_the_others_are_told_finds_it_closed() -> None:
