@@ -9,11 +9,12 @@ import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from burrowmq.config.schema import PrometheusConfig
-from burrowmq.management.prometheus import exposition
+from burrowmq.management.prometheus import endpoint, exposition
 from tests.support.served import Served, request, serving
 
 
@@ -53,7 +54,13 @@ def test_scrapes_that_overlap_wait_and_who_has_gone_gets_none(
 ) -> None:
     port, plain = served.metrics_port, exposition.written
     began, may_go_on = threading.Event(), threading.Event()
+    entered = threading.Semaphore(0)
     made: list[int] = []
+    imported = endpoint.import_module
+
+    def import_module(name: str) -> ModuleType:
+        entered.release()
+        return imported(name)
 
     async def written(families: list[exposition.Family]) -> AsyncIterator[bytes]:
         made.append(len(families))
@@ -63,12 +70,15 @@ def test_scrapes_that_overlap_wait_and_who_has_gone_gets_none(
             yield piece
 
     monkeypatch.setattr(exposition, "written", written)
+    monkeypatch.setattr(endpoint, "import_module", import_module)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(request, port, "GET", "/metrics/per-object")
         assert began.wait(10)
+        assert entered.acquire(timeout=10)
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", port)) as impatient:
                 impatient.sendall(b"GET /metrics/per-object HTTP/1.1\r\nHost: h\r\n\r\n")
+                assert entered.acquire(timeout=10)  # it is about to wait
         for _ in range(3):  # answers come meanwhile: the loop has seen that they went away
             accept = {"Accept": "application/openmetrics-text"}
             assert request(port, "GET", "/metrics", headers=accept).status == 406
