@@ -1,8 +1,8 @@
 """Builds the five optional compiled modules; everything else about the package is in pyproject.toml.
 
-Three of them have an interpreted twin that passes the same tests. Without `_pools_c` less memory goes back to the system, and
-without `_send_c` each connection's output is written by itself. So a missing compiler, a missing Cython or a failing compilation never fails an installation: the broker then
-runs on the twins and says so.
+Three of them have an interpreted twin that passes the same tests. Without `_pools_c` less memory goes back to the system,
+and without `_send_c` each connection's output is written by itself. So a missing compiler, a missing Cython or a failing
+compilation never fails an installation: the broker then runs on the twins and says so.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One AMQP connection without an event loop: thousands of declarations in one write, and replies counted.
 
-Owns its socket. Called by `bench.many_queues`, which declares a hundred thousand queues: a client library's round trip
+Owns its socket. Called by `bench.many_queues` and those like it, which declare a hundred thousand queues: a client library's round trip
 for each would be most of what is measured.
 """
 
@@ -22,22 +22,22 @@ class Line:
 
     def __init__(self, port: int, user: str = "guest") -> None:
         """Log in as a user whose password is the name."""
-        self._socket = socket.create_connection(("127.0.0.1", port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = b""
-        self._socket.sendall(b"AMQP\x00\x00\x09\x01")
-        self._await(commands.Connection.Start)
-        self._say(0, commands.Connection.StartOk(response=f"\x00{user}\x00{user}"))
-        self._await(commands.Connection.Tune)
-        self._say(0, commands.Connection.TuneOk(channel_max=10, frame_max=_FRAME_BYTES))
-        self._say(0, commands.Connection.Open())
-        self._await(commands.Connection.OpenOk)
-        self._say(1, commands.Channel.Open())
-        self._await(commands.Channel.OpenOk)
+        self.socket.sendall(b"AMQP\x00\x00\x09\x01")
+        self.expect(commands.Connection.Start)
+        self.say(0, commands.Connection.StartOk(response=f"\x00{user}\x00{user}"))
+        self.expect(commands.Connection.Tune)
+        self.say(0, commands.Connection.TuneOk(channel_max=10, frame_max=_FRAME_BYTES))
+        self.say(0, commands.Connection.Open())
+        self.expect(commands.Connection.OpenOk)
+        self.say(1, commands.Channel.Open())
+        self.expect(commands.Channel.OpenOk)
 
     def close(self) -> None:
         """Without a word: the broker gets along with that."""
-        self._socket.close()
+        self.socket.close()
 
     def declare(self, names: Iterable[str], *, durable: bool) -> None:
         """Declare queues; returns when the last one is there (and durable, if it is to be)."""
@@ -64,8 +64,8 @@ class Line:
 
     def publish(self, names: Iterable[str], text: bytes) -> None:
         """Publish one persistent message to each queue; returns when all are confirmed."""
-        self._say(1, commands.Confirm.Select())
-        self._await(commands.Confirm.SelectOk)
+        self.say(1, commands.Confirm.Select())
+        self.expect(commands.Confirm.SelectOk)
         properties = commands.Basic.Properties(delivery_mode=2)
         content = frame.marshal(header.ContentHeader(body_size=len(text), properties=properties), 1)
         for at in range(0, len(text), _BODY_BYTES):
@@ -76,17 +76,17 @@ class Line:
             waiting += frame.marshal(commands.Basic.Publish(exchange="", routing_key=name), 1)
             waiting += content
             if len(waiting) > _WRITE_BYTES:
-                self._socket.sendall(waiting)
+                self.socket.sendall(waiting)
                 waiting = b""
-        self._socket.sendall(waiting)
+        self.socket.sendall(waiting)
         confirmed = 0
         while confirmed < count:
-            confirmed = max(confirmed, self._await(commands.Basic.Ack).delivery_tag)
+            confirmed = max(confirmed, self.expect(commands.Basic.Ack).delivery_tag)
 
     def get_s(self, name: str) -> float:
         """Seconds that a basic.get takes."""
         began = time.monotonic()
-        self._say(1, commands.Basic.Get(queue=name, no_ack=True))
+        self.say(1, commands.Basic.Get(queue=name, no_ack=True))
         self._next()
         return time.monotonic() - began
 
@@ -95,17 +95,19 @@ class Line:
         for each in asked:
             waiting += frame.marshal(each, 1)
             if len(waiting) > _WRITE_BYTES:
-                self._socket.sendall(waiting)
+                self.socket.sendall(waiting)
                 waiting = b""
         # What is durable is answered after its commit, and answers come in order.
         waiting += frame.marshal(commands.Queue.Declare(queue="amq-line-mark", durable=True), 1)
-        self._socket.sendall(waiting)
-        self._await(commands.Queue.DeclareOk)
+        self.socket.sendall(waiting)
+        self.expect(commands.Queue.DeclareOk)
 
-    def _say(self, channel: int, method: object) -> None:
-        self._socket.sendall(frame.marshal(method, channel))
+    def say(self, channel: int, method: object) -> None:
+        """Send a method."""
+        self.socket.sendall(frame.marshal(method, channel))
 
-    def _await(self, wanted: type) -> object:
+    def expect(self, wanted: type) -> object:
+        """Read until such a method comes; a channel or connection that is closed raises ConnectionError."""
         while not isinstance(found := self._next(), wanted):
             if isinstance(found, commands.Channel.Close | commands.Connection.Close):
                 raise ConnectionError(found.reply_text)
@@ -119,7 +121,7 @@ class Line:
                     _, _, found = frame.unmarshal(self._received[:size])
                     self._received = self._received[size:]
                     return found
-            data = self._socket.recv(1 << 20)
+            data = self.socket.recv(1 << 20)
             if not data:
                 raise ConnectionError("the broker closed the connection")
             self._received += data

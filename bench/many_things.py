@@ -16,7 +16,8 @@ import resource
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,22 @@ KINDS = {
 }
 
 
+@contextmanager
+def scene_of(scratch: Path, name: str, asked: list[Asked], number: int) -> Iterator[Scene]:
+    """A node of its own, and who waits."""
+    with fresh_node(scratch, name, "on") as node:
+        probe, http = Probe(node), Http(node)
+        http.ask("/api/overview")  # what a node loads after its start is loaded now
+        yield Scene(node, http, probe, name.replace("_", " "), asked, number)
+        probe.end()
+
+
+def print_table(kind: str, title: str, asked: list[Asked]) -> None:
+    """What all cost, as a table of Markdown."""
+    print(f"| {kind} | {title} | processor | longest wait | limit |\n|---|---|---:|---:|---:|")
+    print("\n".join(each.line() for each in asked))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.many_things", description=__doc__)
     parser.add_argument("--number", type=int, default=10_000)
@@ -314,16 +331,11 @@ def main() -> int:
     try:
         for name in wanted:
             print(f"{name}: {(KINDS[name].__doc__ or '').strip()}", file=sys.stderr)
-            with fresh_node(scratch, name, "on") as node:
-                probe, http = Probe(node), Http(node)
-                http.ask("/api/overview")  # the first request loads what answers it
-                kind = name.replace("_", " ")
-                KINDS[name](Scene(node, http, probe, kind, asked, options.number))
-                probe.end()
+            with scene_of(scratch, name, asked, options.number) as scene:
+                KINDS[name](scene)
     finally:
         shutil.rmtree(scratch)
-        print("| many | asked | processor | longest wait | limit |\n|---|---|---:|---:|---:|")
-        print("\n".join(each.line() for each in asked))
+        print_table("many", "asked", asked)
     return int(any(each.is_missed for each in asked))
 
 
