@@ -3,7 +3,8 @@
 For each kind of method a node of its own gets so many octets of it in one burst, each of them right, while another client asks
 for a message of an empty queue again and again (`bench.many_queues`). Prints the processor time of the node and the
 longest wait of that client, without the time in which it or the node stood in line for a processor; a wait above the
-limit is marked, and the exit status is 1 then. The last kinds are single methods that concern very many messages at
+limit is marked, and the exit status is 1 then. Some kinds are sent by many connections at the same moment, as much as
+ten bursts together. The last ones are single methods that concern very many messages at
 once: what has to happen at one moment has no limit there.
 """
 
@@ -18,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pamqp import body, frame, header
@@ -254,6 +256,51 @@ def send(scene: Scene, title: str, burst: Burst, most: int) -> None:
     sender.line.close()
 
 
+def _together(name: str, count: int) -> Callable[[Scene, int], None]:
+    """So many connections at the same moment, each with its part of ten bursts of a kind."""
+
+    def act(scene: Scene, most: int) -> None:
+        title, burst = BURSTS[name]
+        senders = [Sender(Line(scene.node.port), 10 * most // count) for _ in range(count)]
+        sent = [sender.joined(burst(sender)) for sender in senders]
+        for sender in senders:
+            sender.discard()
+
+        def send_all() -> None:
+            threads = [
+                threading.Thread(target=sender.line.socket.sendall, args=(data,))
+                for sender, (data, _) in zip(senders, sent, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            _at_rest(scene)
+
+        scene.during(f"{count} connections at once, each {sent[0][1]:,} {title}", send_all)
+        for sender in senders:
+            sender.line.close()
+
+    return act
+
+
+def _blocked(scene: Scene, most: int) -> None:
+    """An alarm ends for 200 publishers, each of which was stopped in the middle of its part of ten bursts."""
+    scene.node.control("set_vm_memory_high_watermark", "absolute", "1")
+    senders = [Sender(Line(scene.node.port), most // 20) for _ in range(200)]
+    for sender in senders:
+        sender.declare("q")
+        data, count = sender.joined(same(publish("q", delivery_mode=2)))
+        sender.discard()
+        threading.Thread(target=sender.line.socket.sendall, args=(data,)).start()
+    _at_rest(scene)
+    title = f"an alarm ends for 200 publishers of {count:,} messages each"
+    set_back = partial(scene.node.control, "set_vm_memory_high_watermark", "0.6")
+    scene.during(title, lambda: (set_back(), _at_rest(scene)))
+    for sender in senders:
+        sender.line.close()
+
+
 def _at_rest(scene: Scene) -> None:
     # Every burst is through by then; a node that never rests is a fault of its own, and its line shows it.
     for _ in range(int(60 / AT_REST_S)):
@@ -294,13 +341,23 @@ AT_ONCE: dict[str, Callable[[Scene, int], None]] = {
     "delete-all": _at_once(Queue.Delete(queue="q", nowait=True)),
     "lost": _lost,
 }
+TOGETHER: dict[str, Callable[[Scene, int], None]] = {
+    "20-declare": _together("declare", 20),
+    "20-get-empty": _together("get-empty", 20),
+    "20-publish-queues": _together("publish-queues", 20),
+    "20-publish-overflow": _together("publish-overflow", 20),
+    "20-tx": _together("tx", 20),
+    "200-declare": _together("declare", 200),
+    "200-publish": _together("publish", 200),
+    "200-blocked": _blocked,
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.bursts", description=__doc__)
     parser.add_argument("--octets", type=int, default=2_000_000)
     parser.add_argument("--messages", type=int, default=300_000, help="of the last kinds")
-    kinds = [*BURSTS, *AT_ONCE]
+    kinds = [*BURSTS, *TOGETHER, *AT_ONCE]
     parser.add_argument("--only", default=",".join(kinds), help="which kinds, with commas")
     options = parser.parse_args()
     wanted = options.only.split(",")
@@ -313,6 +370,8 @@ def main() -> int:
             with scene_of(scratch, name, asked, options.octets) as scene:
                 if name in BURSTS:
                     send(scene, *BURSTS[name], options.octets)
+                elif name in TOGETHER:
+                    TOGETHER[name](scene, options.octets)
                 else:
                     AT_ONCE[name](scene, options.messages)
     finally:

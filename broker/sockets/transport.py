@@ -38,10 +38,12 @@ millisecond. With a fourth of it 16 MB cost a fifth more, for the turns alone.""
 LARGE_READ = 128 * 1024
 """Bytes of one read that say that more waits in the socket: a disk that is free ends the turn here already."""
 
-FIRST_BYTES = 32 * 1024
-"""How much of a read is taken in before the rest. A read of 256 KB may be ten thousand methods that nobody waits for,
-and decoding them takes 70 ms: if the channel has to wait after some hundred of them, the rest of the read waits
-undecoded. A publisher's runs are cut only while they are slow."""
+FIRST_BYTES = 8 * 1024
+"""How much of a connection's first large read is taken in before the rest."""
+OTHERS_BYTES = 32 * 1024
+"""How much of a read is taken in at once, unless the connection publishes. A read of 256 KB may be ten thousand methods
+that nobody waits for, and decoding them takes 70 ms: if the channel has to wait after some hundred of them, the rest of
+the read waits undecoded. A publisher's runs are cut only while they are slow."""
 
 SLICE_FROM = 4096
 """Octets of a read above which it is looked how long it takes."""
@@ -81,8 +83,10 @@ UNREAD_PAUSE = 4 * 1024 * 1024
 answers. Deliveries stop far below, and a large one does not count, so a consumer's acks are always read."""
 
 _TURN = "end of turn"
-_HELD = "held"  # by the session, for as long as it keeps as much undone input as it may
 _REST = "rest of a read"
+_OWN = frozenset({_TURN, _REST})
+"""Reasons not to read on that leave what was read to be taken in. With any other (an alarm, a store or a peer that
+lags, a session that keeps as much undone input as it may) it waits as if it were still in the socket."""
 
 
 class AmqpTransport(asyncio.Protocol):
@@ -116,7 +120,8 @@ class AmqpTransport(asyncio.Protocol):
         self._bytes_seen = 0
         self._bytes_seen_out = 0
         self._turn_bytes = 0
-        self._rest = b""  # of a read, as long as the session holds input or others have their turn
+        self._rest = b""  # of a read, as long as reading stops or others have their turn
+        self._is_waiting = False  # for a turn to take it in
         self._piece = FIRST_BYTES
         self._heard_at = 0.0
         self._sent_at = 0.0
@@ -173,30 +178,42 @@ class AmqpTransport(asyncio.Protocol):
     def _take_in(self, data: bytes) -> None:
         """Give the session a large read piece by piece: not what comes behind as much as it can hold.
 
-        Where it takes long the rest waits until others had their turn.
+        Where it takes long, by itself or together with what others have sent, the rest waits until others had their
+        turn.
         """
-        if self._rest:
-            self._rest += data
+        session = self.session
+        clock, intake = session.scheduler.monotonic, session.scheduler.intake
+        if self._rest or not intake.has_time():
+            self._keep(data)
             return
-        clock, session = self.session.scheduler.monotonic, self.session
         began = clock()
         until = began + SLICE_S / 2  # a piece more takes the other half
         while True:
-            most = self._piece if session.is_publisher else min(self._piece, FIRST_BYTES)
+            most = self._piece if session.is_publisher else min(self._piece, OTHERS_BYTES)
             piece, data = data[:most], data[most:]
             session.receive(piece)
             now = clock()
+            intake.spend(now - began)
             self._pace(len(piece), now - began)
             if not data or self._transport.is_closing():
                 return
-            is_held = _HELD in self.pauses
-            if is_held or now > until:
-                self._rest = data
-                self.pause_reading(_REST)
-                if not is_held:
-                    session.scheduler.call_later(0, self._go_on)
+            if now > until or self._is_stopped or not intake.has_time():
+                self._keep(data)
                 return
             began = now
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether nothing more is to be taken in, though it was read."""
+        return not self.pauses.keys() <= _OWN
+
+    def _keep(self, data: bytes) -> None:
+        """What was read waits behind what waits already."""
+        self._rest += data
+        self.pause_reading(_REST)
+        if not (self._is_waiting or self._is_stopped):
+            self._is_waiting = True
+            self.session.scheduler.intake.wait(self._go_on)
 
     def _pace(self, size: int, took_s: float) -> None:
         """Pieces are of a size that takes half of the time, as long as what comes is like what came."""
@@ -206,7 +223,10 @@ class AmqpTransport(asyncio.Protocol):
             self._piece = min(2 * self._piece, PIECE_MAX)
 
     def _go_on(self) -> None:
-        """The session can hold more, or others have had their turn."""
+        """Others have had their turn, and nothing else is in the way."""
+        self._is_waiting = False
+        if self._is_stopped:
+            return
         data, self._rest = self._rest, b""
         try:
             if data and not self._transport.is_closing():
@@ -221,7 +241,7 @@ class AmqpTransport(asyncio.Protocol):
     def _take_rest(self) -> None:
         """The end has come, and what was read before it waits for its turn no longer."""
         data, self._rest = self._rest, b""
-        if data and _HELD not in self.pauses and not self.session.is_ended:
+        if data and not (self._is_stopped or self.session.is_ended):
             self.session.receive(data)
 
     def eof_received(self) -> bool:
@@ -368,8 +388,8 @@ class AmqpTransport(asyncio.Protocol):
         """Withdraw one reason; reading resumes when none is left."""
         if reason in self.pauses:
             del self.pauses[reason]
-            if reason == _HELD and self._rest:
-                self.session.scheduler.call_later(0, self._go_on)
+            if self._rest and reason not in _OWN:
+                self._keep(b"")
             if not self.pauses and not self._transport.is_closing():
                 self._transport.resume_reading()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from burrowmq.broker.turn.intake import Intake
 from burrowmq.broker.turn.outbox import Outbox
 
 
@@ -84,6 +85,9 @@ class Scheduler(Clock, Protocol):
 
     outbox: Outbox
     """Where connections put their output while those of a turn are flushed, if it is open."""
+
+    intake: Intake
+    """How much of what connections have sent is taken in before others have their turn."""
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the loop after `delay_s` seconds."""

@@ -30,6 +30,7 @@ from collections.abc import Callable, Collection
 from weakref import WeakSet
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
+from burrowmq.broker.turn.intake import Intake
 from burrowmq.broker.turn.outbox import MANY, Outbox, compiled_send
 from burrowmq.storage import real_time as time
 
@@ -91,6 +92,7 @@ class LoopScheduler:
         self._is_touched = False
         self._timers: WeakSet[Timer] = WeakSet()
         self.outbox = Outbox(self._report, compiled_send())
+        self.intake = Intake(loop.call_soon)
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
         self.turns = 0
@@ -124,6 +126,7 @@ class LoopScheduler:
         self._is_stopped = True
         for timer in list(self._timers):
             timer.cancel()
+        self.intake.stop()
 
     @property
     def is_stopped(self) -> bool:

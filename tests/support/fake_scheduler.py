@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable
+from burrowmq.broker.turn.intake import Intake
 from burrowmq.broker.turn.outbox import Outbox
 
 
@@ -36,6 +37,7 @@ class FakeScheduler:
         self.channels: list[Confirming] = []
         self.outputs: list[Flushable] = []
         self.outbox = Outbox(_raise, None)
+        self.intake = Intake(lambda callback: self.call_later(0, callback))
         self._timers: list[tuple[float, int, FakeTimer]] = []
         self._count = itertools.count()
 

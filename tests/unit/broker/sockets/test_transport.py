@@ -22,6 +22,7 @@ from burrowmq.broker.sockets.transport import (
     IN_PLACE_BYTES,
     LARGE_READ,
     LARGE_WRITE,
+    OTHERS_BYTES,
     SLICE_FROM,
     SLICE_S,
     TURN_BYTES,
@@ -29,6 +30,7 @@ from burrowmq.broker.sockets.transport import (
     WRITE_HARD_LIMIT,
     AmqpTransport,
 )
+from burrowmq.broker.turn.intake import ROUND_S
 from burrowmq.broker.turn.outbox import Outbox
 from burrowmq.protocol.codec import _large_py
 from tests.support.amqp_frames import content
@@ -360,9 +362,18 @@ def test_a_turn_ends_early_for_a_disk_that_has_nothing_to_do(run):
 class Slow(World):
     """One whose session takes so long for each octet; `pieces`: what it was given."""
 
-    def __init__(self, octet_s: float, *, is_publisher: bool = False, heartbeat: int = 0) -> None:
+    def __init__(
+        self,
+        octet_s: float,
+        *,
+        is_publisher: bool = False,
+        heartbeat: int = 0,
+        beside: World | None = None,
+    ) -> None:
         super().__init__()
         self.open(heartbeat)
+        if beside is not None:  # on its loop
+            self.bench, self.client.session.scheduler = beside.bench, beside.bench.scheduler
         self.octet_s = octet_s
         self.pieces: list[bytes] = []
         self.client.session.is_publisher = is_publisher
@@ -416,7 +427,8 @@ def test_the_reads_of_a_publisher_are_cut_as_long_as_they_may_take_long(run):
         world = Slow(0, is_publisher=True)
         for _ in range(3):
             world.transport.data_received(LARGE)
-        assert world.sizes == [32 << 10, 64 << 10, len(LARGE) - (96 << 10), len(LARGE), len(LARGE)]
+        first = [FIRST_BYTES << at for at in range(4)]
+        assert world.sizes == [*first, len(LARGE) - sum(first), len(LARGE), len(LARGE)]
         world.octet_s = 1 * MICROSECOND
         world.pieces.clear()
         world.transport.data_received(LARGE)
@@ -441,10 +453,76 @@ def test_who_is_no_publisher_is_given_no_more_than_the_first_part_at_a_time(run)
         world = Slow(0)
         for _ in range(3):
             world.transport.data_received(LARGE)
-        assert max(world.sizes) == FIRST_BYTES
+        assert max(world.sizes) == OTHERS_BYTES
         assert world.sock.is_reading
         world.transport.data_received(LARGE[:SLICE_FROM])
         assert world.sizes[-1] == SLICE_FROM
+        world.lose()
+
+    run(step)
+
+
+def test_what_many_send_at_once_is_taken_in_by_turns(run):
+    """Each by itself would have a slice in the same turn, and everybody else would wait for all of them."""
+
+    def step() -> None:
+        first = Slow(MICROSECOND / 4)
+        worlds = [first]
+        first.bench.scheduler.monotonic = lambda: sum(each.now_s for each in worlds)
+        worlds += [Slow(MICROSECOND / 4, beside=first) for _ in range(19)]
+        for world in worlds:
+            world.transport.data_received(LARGE)
+        clock = first.bench.scheduler.monotonic
+        most = ROUND_S + max(SLICE_S * 1.01, FIRST_BYTES * MICROSECOND / 4)
+        assert clock() <= most
+        waiting = [world for world in worlds if not world.pieces]
+        assert waiting, "the time of this turn was spent before they came"
+        assert not any(world.sock.is_reading for world in worlds)
+        turns = 0
+        while not all(world.sock.is_reading for world in worlds):
+            began, turns = clock(), turns + 1
+            first.bench.loop.run_once()
+            assert clock() - began <= most, "others have their turn after that"
+            if turns == 20:
+                assert not [world for world in worlds if not world.pieces], "nobody is passed over"
+        assert all(b"".join(world.pieces) == LARGE for world in worlds)
+        small = LARGE[:SLICE_FROM]
+        first.bench.scheduler.intake.spend(ROUND_S)
+        first.transport.data_received(small)
+        assert first.pieces[-1] == small, "what is small waits for nobody"
+        for world in worlds:
+            world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("reason", ["alarm", "backlog", "cluster", "unread output", "held"])
+def test_the_rest_of_a_read_waits_as_what_is_still_in_the_socket(run, reason: str):
+    def step() -> None:
+        world = Slow(0.5 * MICROSECOND)
+        receive = world.client.session.receive
+
+        def stop(data: bytes) -> None:
+            receive(data)
+            world.transport.pause_reading(reason)
+
+        world.client.session.receive = stop  # type: ignore[method-assign]
+        world.transport.data_received(LARGE)
+        world.bench.run()
+        assert world.sizes == [FIRST_BYTES]
+        world.transport.pause_reading("another")
+        world.client.session.receive = receive  # type: ignore[method-assign]
+        world.transport.resume_reading(reason)
+        world.bench.run()
+        assert world.sizes == [FIRST_BYTES], "one reason is left"
+        world.transport.resume_reading("another")
+        world.transport.pause_reading(reason)  # before its turn has come
+        world.bench.run()
+        assert world.sizes == [FIRST_BYTES]
+        world.transport.resume_reading(reason)
+        world.bench.run()
+        assert b"".join(world.pieces) == LARGE
+        assert world.sock.is_reading
         world.lose()
 
     run(step)
@@ -535,7 +613,7 @@ def test_a_large_read_is_not_taken_apart_at_once_while_its_channel_has_to_wait(r
     def step() -> None:
         world = World()
         world.open()
-        count = 3 * FIRST_BYTES // 25
+        count = 3 * OTHERS_BYTES // 25
         methods = [method_bytes(1, spec.Channel.Open())]
         methods += [
             method_bytes(1, spec.Queue.Declare(queue=f"q{number:05}", nowait=True))
@@ -543,7 +621,7 @@ def test_a_large_read_is_not_taken_apart_at_once_while_its_channel_has_to_wait(r
         ]
         world.transport.data_received(b"".join(methods))
         waiting = world.client.session._held._count
-        assert HELD_MAX <= waiting < FIRST_BYTES // 25
+        assert HELD_MAX <= waiting < HELD_MAX + OTHERS_BYTES // 25
         assert not world.sock.is_reading
         world.transport.data_received(
             method_bytes(1, spec.Queue.Declare(queue="q00000", passive=True))
@@ -669,6 +747,7 @@ def test_what_the_loop_has_to_read_is_left_to_it(run, monkeypatch, reason):
         world.bench.run()
         monkeypatch.undo()
         world.transport.data_received(data[first:])
+        world.transport.resume_reading("alarm")
         world.bench.run()
         assert world.bench.vhost.queues["q"].ready_count >= 1
         assert world.sock.state == "open"

@@ -1,0 +1,67 @@
+"""How much of what connections have sent is taken in before others have their turn.
+
+A read that takes long is cut (`broker.sockets.transport`). Of twenty connections that send a burst at the same moment
+each would still have its slice before anybody else, so they share the loop's time for input: when it is spent, whatever
+else was read waits in memory and is taken in by later rounds, in the order in which it came.
+
+A round is one iteration of the loop. State owned: what is spent of the round, who waits. Each waits with what one read
+brought at most, and is not read from meanwhile; nobody waits twice. Small reads neither wait nor count.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+ROUND_S = 0.005
+"""The time of a round after which nobody begins a slice."""
+
+
+class Intake:
+    """That of one loop."""
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        """`call_soon`: has something called in the loop's next iteration."""
+        self._call_soon = call_soon
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._spent_s = 0.0
+        self._is_due = False
+        self._is_stopped = False
+
+    def has_time(self) -> bool:
+        """Whether anybody may take something in before the next round."""
+        return self._spent_s < ROUND_S
+
+    def spend(self, took_s: float) -> None:
+        """Something was taken in for so long."""
+        self._spent_s += took_s
+        if not self._is_due:
+            self._begin()
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` in a later round, after those who wait already; it says what it spends."""
+        self._waiting.append(go_on)
+        if not self._is_due:
+            self._begin()
+
+    def stop(self) -> None:
+        """No more rounds: nobody who waits is called."""
+        self._is_stopped = True
+        self._waiting.clear()
+
+    def _begin(self) -> None:
+        if not self._is_stopped:
+            self._is_due = True
+            self._call_soon(self._round)
+
+    def _round(self) -> None:
+        self._is_due = False
+        self._spent_s = 0.0
+        try:
+            for _ in range(len(self._waiting)):
+                if not (self._waiting and self.has_time()):
+                    break
+                self._waiting.popleft()()
+        finally:  # one that raises has left the rest as it was
+            if self._waiting and not self._is_due:
+                self._begin()
