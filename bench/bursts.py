@@ -286,10 +286,12 @@ def _together(name: str, count: int) -> Callable[[Scene, int], None]:
 
 def _blocked(scene: Scene, most: int) -> None:
     """An alarm ends for 200 publishers, each of which was stopped in the middle of its part of ten bursts."""
-    scene.node.control("set_vm_memory_high_watermark", "absolute", "1")
     senders = [Sender(Line(scene.node.port), most // 20) for _ in range(200)]
     for sender in senders:
         sender.declare("q")
+        sender.line.publish(["q"] * 2_000, b"x")  # so that its reads are whole
+    scene.node.control("set_vm_memory_high_watermark", "absolute", "1")
+    for sender in senders:
         data, count = sender.joined(same(publish("q", delivery_mode=2)))
         sender.discard()
         threading.Thread(target=sender.line.socket.sendall, args=(data,)).start()

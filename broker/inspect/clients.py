@@ -20,6 +20,8 @@ from burrowmq.broker.session.session import Session
 DELIVERIES_MAX = 1000
 """Deliveries (runs) of one channel that are looked at; the oldest come first."""
 GROUPS_MAX = 50
+INPUT = {"rest of a read", "end of turn"}
+"""Reasons not to read a connection that are nobody's fault but its own input's."""
 
 
 def hindrances(node: RunningNode, session: Session) -> list[Row]:
@@ -46,7 +48,7 @@ def hindrances(node: RunningNode, session: Session) -> list[Row]:
     if "cluster" in pauses:
         text = "The cluster is behind what is published: publishers wait for it."
         found.append(told("cluster", pauses["cluster"], text))
-    if "rest of a read" in pauses and "held" not in pauses:
+    if "rest of a read" in pauses and pauses.keys() <= INPUT:
         text = "The client has sent much that takes long: others have their turn in between."
         found.append(told("input", pauses["rest of a read"], text))
     if wire is not None and ("unread output" in pauses or session.is_congested):

@@ -186,13 +186,13 @@ class Session:
         if channel.is_held or channel.is_closed:
             self._defer(channel, run)
             return
+        self.is_publisher = True
         try:
             publish(channel, run)
         except Exception as error:  # noqa: BLE001 - whatever it is, `_guard` answers
             self.guard(channel, error, 60, 40)
-        self.is_publisher = True
         self.scheduler.touch()  # a turn has to end: what was staged is handed over there
-        if self.context.alarms.behind and self.wire is not None:
+        if self.context.alarms.behind and self.wire is not None and self.is_publisher:
             for reason in self.context.alarms.behind:
                 self.wire.pause_reading(reason)
 
@@ -264,7 +264,7 @@ class Session:
             self.name, int(error.reply_code), error.reply_text, self.user.name
         )
         self._end_channels()
-        self.is_ended = self.is_blocked = False  # close-ok must still be read
+        self.is_ended = self.is_blocked = self.is_publisher = False  # close-ok must be read
         self._has_failed = True
         self._unread.clear()
         if self.wire is not None:

@@ -107,6 +107,8 @@ class TlsSocket(PendingSocket):
         )
         self._inner: Inner | None = None
         self._is_waiting = False
+        self._is_paused = False  # what is inside reads no more
+        self._is_end_kept = False  # the end of the client's session came before that
 
     # -- asyncio ------------------------------------------------------------------------------------------------
 
@@ -198,7 +200,16 @@ class TlsSocket(PendingSocket):
             self._send()
         if pieces and not self._is_over:
             self._inner.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-        if is_end and not self._transport.is_closing():
+        if is_end:
+            self._is_end_kept = True
+            self._end()
+
+    def _end(self) -> None:
+        """The client has ended its session: what is inside is told as soon as it has taken in what came before."""
+        if self._inner is None or self._is_paused or not self._is_end_kept:
+            return
+        self._is_end_kept = False
+        if not self._transport.is_closing():
             self._inner.eof_received()
             self.close()
 
@@ -257,10 +268,16 @@ class TlsSocket(PendingSocket):
 
     def pause_reading(self) -> None:
         """Read no more."""
+        self._is_paused = True
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Read on."""
+        self._is_paused = False
+        if (
+            self._is_end_kept
+        ):  # not now: whoever lets many connections read on does not expect one to go
+            asyncio.get_running_loop().call_soon(self._end)
         self._transport.resume_reading()
 
 

@@ -184,12 +184,15 @@ class AmqpTransport(asyncio.Protocol):
         session = self.session
         clock, intake = session.scheduler.monotonic, session.scheduler.intake
         if self._rest or not intake.has_time():
-            self._keep(data)
+            if self._rest or not self._belongs_to_content(len(data)):
+                self._keep(data)
+            else:
+                session.receive(data)
             return
         began = clock()
         until = began + SLICE_S / 2  # a piece more takes the other half
         while True:
-            most = self._piece if session.is_publisher else min(self._piece, OTHERS_BYTES)
+            most = self._most()
             piece, data = data[:most], data[most:]
             session.receive(piece)
             now = clock()
@@ -201,6 +204,22 @@ class AmqpTransport(asyncio.Protocol):
                 self._keep(data)
                 return
             began = now
+
+    def _most(self) -> int:
+        """How much may be taken in at once."""
+        session = self.session
+        if session.context.alarms.active:
+            # A publisher's runs would wait undone, and be done at once with those of all others.
+            return min(self._piece, FIRST_BYTES)
+        return self._piece if session.is_publisher else min(self._piece, OTHERS_BYTES)
+
+    def _belongs_to_content(self, size: int) -> bool:
+        """Whether the next octets, so many, are all of a large content: they are copied, and nobody looks at them."""
+        room = self.session.connection.room(size)
+        if room is None:
+            return False
+        with room:
+            return len(room) >= size
 
     @property
     def _is_stopped(self) -> bool:

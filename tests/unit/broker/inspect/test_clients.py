@@ -40,8 +40,10 @@ def test_why_a_connection_stands_still(bench: NodeBench) -> None:
     assert "70 bytes" in inspect.hindrances(bench.node, client.session)[1]["text"]
     assert inspect.session_state(bench.node, client.session) == "flow"
     client.pauses = {"cluster": 5.0, "rest of a read": 6.0}
-    assert reasons(bench, client) == ["cluster", "input", "client"]
+    assert reasons(bench, client) == ["cluster", "client"], "what was read waits for that, too"
     assert inspect.session_state(bench.node, client.session) == "flow"
+    client.pauses = {"end of turn": 5.0, "rest of a read": 6.0}
+    assert reasons(bench, client) == ["input", "client"]
     client.session.wire = None
     assert reasons(bench, client) == []
     client.session.wire = client

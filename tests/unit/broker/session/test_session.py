@@ -11,6 +11,7 @@ from pika import spec
 from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
+from burrowmq.broker.session import session as session_module
 from burrowmq.broker.session.session import EXCLUSIVE_AT_ONCE
 from burrowmq.protocol.codec import NAME as CODEC
 from tests.support.bench.broker import BrokerBench
@@ -535,6 +536,32 @@ def test_what_waited_behind_an_alarm_is_forgotten_with_its_connection():
     bench.alarms.update("memory", False)
     bench.run()
     assert bench.vhost.queues["q"].ready_count == 0
+
+
+def test_a_publisher_whose_connection_fails_is_read_though_the_disk_lags():
+    """Its close-ok would else be read when the disk has caught up."""
+    bench = BrokerBench()
+    client = bench.connect(1)
+    bench.alarms.behind.add("backlog")
+    client.send(
+        publish_bytes(1, "", "q", b"x"),
+        method_bytes(1, spec.Channel.Flow(active=False)),
+        publish_bytes(1, "", "q", b"x"),
+    )
+    assert names(client.read()) == ["Close"]
+    assert client.pauses == {}
+    assert not client.session.is_publisher, "or the next lag would stop it again"
+
+    client = bench.connect(1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(session_module, "publish", _fail)
+        client.send(publish_bytes(1, "", "q", b"x"))
+    assert [method.reply_code for _, method in client.read()] == [541]
+    assert client.pauses == {}
+
+
+def _fail(*_: object) -> None:
+    raise LookupError
 
 
 def test_a_blocked_connection_that_is_closed_is_read_again():

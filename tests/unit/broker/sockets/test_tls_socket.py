@@ -29,9 +29,12 @@ class Echo(asyncio.Protocol):
         self.pauses = 0
         self.is_lost = False
         self.has_ended = False
+        self.stops_after_a_read = False
 
     def data_received(self, data: bytes) -> None:
         self.reads.append(len(data))
+        if self.stops_after_a_read:
+            self.transport.pause_reading()
         self.transport.write(data)
 
     def pause_writing(self) -> None:
@@ -310,6 +313,38 @@ def test_a_session_that_cannot_be_made_costs_its_socket_only(server):
     (reason,) = listener.reasons
     assert reason == "TLS handshake failed: no session could be made: a certificate like no other"
     assert [type(each) for each in bugs] == [LookupError]
+
+
+def test_an_end_that_came_together_with_octets_waits_until_the_inside_reads_on(server):
+    """As it does without TLS, where it is still in the socket: what is inside keeps what it could not take in yet."""
+    listener = Listener(server)
+
+    async def step() -> None:
+        reader, writer = await listener.connect()
+        writer.write(b"hello")
+        await reader.readexactly(5)
+        (inner,) = listener.inner
+        inner.stops_after_a_read = True
+        tls = writer.get_extra_info("ssl_object")
+        sock = writer.get_extra_info("socket")
+        assert tls is not None
+        assert sock is not None
+        inner.transport._transport.pause_reading()  # so that both are in one read
+        writer.write(b"the last")
+        writer.close()
+        await asyncio.sleep(0.05)
+        inner.transport._transport.resume_reading()
+        await until(lambda: len(inner.reads) == 2)
+        for _ in range(2):
+            await asyncio.sleep(0.01)
+            assert not inner.has_ended
+            inner.transport.resume_reading()
+            inner.transport.pause_reading()  # before the end had its turn
+        inner.transport.resume_reading()
+        await until(lambda: inner.has_ended)
+        await until(lambda: inner.is_lost)
+
+    run(listener, step)
 
 
 @pytest.mark.parametrize("how", ["close_notify", "end of the socket"])

@@ -528,6 +528,37 @@ def test_the_rest_of_a_read_waits_as_what_is_still_in_the_socket(run, reason: st
     run(step)
 
 
+def test_a_large_content_that_is_under_way_does_not_wait_for_those_who_take_long(run):
+    def step() -> None:
+        world = with_queue()
+        data = large_publish(1 << 20)
+        world.transport.data_received(data[:LARGE_READ])
+        world.bench.scheduler.intake.spend(ROUND_S)
+        world.transport.data_received(data[LARGE_READ : 2 * LARGE_READ])
+        assert world.sock.is_reading, "its octets are copied, and nobody looks at them"
+        world.transport.data_received(data[2 * LARGE_READ :] + LARGE)
+        assert not world.sock.is_reading, "but for what is behind it"
+        world.lose()
+
+    run(step)
+
+
+def test_of_who_is_blocked_only_a_little_waits_undone(run):
+    """When the alarm ends that is done at once, for everybody who waits."""
+
+    def step() -> None:
+        world = Slow(0, is_publisher=True)
+        for _ in range(3):
+            world.transport.data_received(LARGE)
+        world.bench.alarms.update("memory", True)
+        world.pieces.clear()
+        world.transport.data_received(LARGE)
+        assert world.sizes[0] == FIRST_BYTES
+        world.lose()
+
+    run(step)
+
+
 @pytest.mark.parametrize("end", ["eof", "lost"])
 def test_what_was_read_before_the_end_is_taken_in_before_it(run, end: str):
     """TLS's own goodbye comes with octets, and a reset may be noticed in between."""
