@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from burrowmq.broker.words.resource import (
     Rows,
@@ -36,6 +40,11 @@ def test_texts() -> None:
 def test_keys_are_unambiguous() -> None:
     assert row_key("a", "b,c") != row_key("a,b", "c")
     assert row_key('a","b') != row_key("a", "b")
+
+
+@given(st.lists(st.text(st.characters())))
+def test_keys_are_json_as_earlier_releases_wrote_it(parts: list[str]) -> None:
+    assert row_key(*parts) == json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
 
 
 def test_arguments_keep_their_types() -> None:
