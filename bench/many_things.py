@@ -1,7 +1,7 @@
 """A node with very many of something: `python -m bench.many_things [--number 10000] [--only users,bindings]`.
 
-For each kind (users, virtual hosts, exchanges, bindings, policies, connections, consumers, messages that are got through
-HTTP) a node of its own is filled with so many, or a part of it, and asked what tools and operators ask. Prints for each
+For each kind (users, settings, virtual hosts, exchanges, bindings, policies, connections, consumers, messages that are
+got through HTTP) a node of its own is filled with so many, or a part of it, and asked what tools and operators ask. Prints for each
 request the processor time of the node and the longest wait of another client, that asks for a message of an empty queue
 again and again, without the time in which it or the node stood in line for a processor (`bench.many_queues`). A wait
 above the limit is marked; exit status 1 then. What must happen at one moment (a queue that goes with thousands of
@@ -131,6 +131,31 @@ def users(scene: Scene) -> None:
         scene.ask(path)
     scene.ask("/api/users/u7", "DELETE")
     scene.ask("/api/users/bulk-delete", "POST", {"users": names[10:]})
+
+
+def settings(scene: Scene) -> None:
+    """Three times the number of global parameters, of operator policies, and of topic permissions of one user."""
+    numbers = range(3 * scene.number)
+    narrow = {"user": "guest", "vhost": "/", "write": ".*", "read": ".*"}
+    policy = {"vhost": "/", "component": "operator_policy"}
+    value = {"apply-to": "queues", "definition": {"max-length": 5}, "priority": 1}
+    scene.fill(
+        global_parameters=[{"name": f"g{at}", "value": {"at": at}} for at in numbers],
+        topic_permissions=[{"exchange": f"x{at}", **narrow} for at in numbers],
+        parameters=[
+            {"name": f"p{at}", **policy, "value": {"pattern": f"^q{at}$", **value}}
+            for at in numbers
+        ],
+    )
+    for path in (
+        "/api/global-parameters",
+        "/api/topic-permissions",
+        "/api/parameters",
+        "/api/operator-policies",
+        "/api/definitions",
+        "/api/definitions/%2F",
+    ):
+        scene.ask(path)
 
 
 def virtual_hosts(scene: Scene) -> None:
@@ -289,6 +314,7 @@ KINDS = {
     kind.__name__: kind
     for kind in (
         users,
+        settings,
         virtual_hosts,
         exchanges,
         policies,

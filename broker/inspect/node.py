@@ -97,9 +97,9 @@ def sessions_by_vhost(node: RunningNode) -> dict[Vhost, list[Session]]:
     return found
 
 
-def vhosts(node: RunningNode) -> list[Row]:
-    """Every vhost, by name, without the sums of its queues."""
-    return [vhost_row(node, owner) for owner in each_vhost(node, None)]
+def vhosts(node: RunningNode) -> Iterator[Row]:
+    """Every vhost, by name, without the sums of its queues; a row is made when it is asked for."""
+    return (vhost_row(node, owner) for owner in each_vhost(node, None))
 
 
 def users(node: RunningNode) -> Iterator[Row]:
@@ -119,11 +119,18 @@ def user_row(user: User) -> Row:
     }
 
 
-def permissions(node: RunningNode, vhost: str | None = None, user: str | None = None) -> list[Row]:
-    """Who may configure, write and read what, by vhost and user."""
+def each_permission(
+    node: RunningNode, vhost: str | None = None, user: str | None = None
+) -> Iterator[Row]:
+    """Who may configure, write and read what, by vhost and user; a row is made when it is asked for."""
     known = node.auth.permissions
-    pairs = sorted(pair for pair in node.auth.granted.pairs(vhost, user) if pair in known)
-    return [permission_row(*pair, known[pair]) for pair in pairs]
+    pairs = node.auth.granted.in_order(vhost, user)
+    return (permission_row(*pair, known[pair]) for pair in pairs if pair in known)
+
+
+def permissions(node: RunningNode, vhost: str | None = None, user: str | None = None) -> list[Row]:
+    """The same, of a user or of a virtual host, who have few."""
+    return list(each_permission(node, vhost, user))
 
 
 def permission_row(vhost: str, user: str, granted: Permission) -> Row:

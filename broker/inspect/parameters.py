@@ -1,26 +1,30 @@
 """Policies, parameters, limits and topic permissions as rows.
 
-Owns no state. Keys are those of RabbitMQ's HTTP API; `definition` and `value` are JSON values.
+Owns no state. Keys are those of RabbitMQ's HTTP API; `definition` and `value` are JSON values. There may be very many:
+a row is made when it is asked for, if what it is about is still there.
 Source: rabbit_policy:list, rabbit_runtime_parameters:list, rabbit_mgmt_format (3.13).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.policy import Policy
+from burrowmq.broker.vhost.vhost import Vhost
 
 
 def policies(
     node: RunningNode, vhost: str | None = None, *, is_operator: bool = False
-) -> list[Row]:
+) -> Iterator[Row]:
     """Policies or operator policies, by vhost and name."""
-    rows: list[Row] = []
     for owner in each_vhost(node, vhost):
         found = owner.policies.of_kind(is_operator=is_operator)
-        rows.extend(policy_row(owner.name, found[name]) for name in sorted(found))
-    return rows
+        for name in sorted(found):
+            if name in found:
+                yield policy_row(owner.name, found[name])
 
 
 def policy_row(vhost: str, policy: Policy) -> Row:
@@ -37,47 +41,72 @@ def policy_row(vhost: str, policy: Policy) -> Row:
 
 def parameters(
     node: RunningNode, vhost: str | None = None, component: str | None = None
-) -> list[Row]:
+) -> Iterator[Row]:
     """Operator policies and limits under their parameter names; RabbitMQ lists policies elsewhere only."""
-    rows: list[Row] = []
     for owner in each_vhost(node, vhost):
-        if owner.limits:
-            limits = dict(owner.limits)
-            rows.append(_row(owner.name, "vhost-limits", "limits", limits))
-        for row in policies(node, owner.name, is_operator=True):
-            value = {key: row[key] for key in ("pattern", "definition", "priority", "apply-to")}
-            rows.append(_row(owner.name, "operator_policy", row["name"], value))
-        for each, values in sorted(owner.component_values.items()):
-            rows.extend(_row(owner.name, each, name, values[name]) for name in sorted(values))
-    return [row for row in rows if component in (None, row["component"])]
+        if owner.limits and component in (None, "vhost-limits"):
+            yield _row(owner.name, "vhost-limits", "limits", dict(owner.limits))
+        if component in (None, "operator_policy"):
+            for row in policies(node, owner.name, is_operator=True):
+                value = {key: row[key] for key in ("pattern", "definition", "priority", "apply-to")}
+                yield _row(owner.name, "operator_policy", row["name"], value)
+        for each in sorted(owner.component_values):
+            if component in (None, each):
+                yield from _of_component(owner, each)
+
+
+def _of_component(owner: Vhost, component: str) -> Iterator[Row]:
+    values = owner.component(component)
+    for name in sorted(values):
+        if name in values:
+            yield _row(owner.name, component, name, values[name])
 
 
 def _row(vhost: str, component: str, name: str, value: object) -> Row:
     return {"value": value, "vhost": vhost, "component": component, "name": name}
 
 
-def global_parameters(node: RunningNode) -> list[Row]:
+def global_parameters(node: RunningNode) -> Iterator[Row]:
     """Those that were set, and the cluster's name if it was."""
     values = node.parameters.values
-    return [{"name": name, "value": values[name]} for name in sorted(values)]
+    return ({"name": name, "value": values[name]} for name in sorted(values) if name in values)
 
 
-def vhost_limits(node: RunningNode, vhost: str | None = None) -> list[Row]:
+def vhost_limits(node: RunningNode, vhost: str | None = None) -> Iterator[Row]:
     """Vhosts that have limits."""
-    return [
-        {"vhost": owner.name, "value": dict(owner.limits)}
-        for owner in each_vhost(node, vhost)
-        if owner.limits
-    ]
+    for owner in each_vhost(node, vhost):
+        if owner.limits:
+            yield {"vhost": owner.name, "value": dict(owner.limits)}
 
 
-def user_limits(node: RunningNode, user: str | None = None) -> list[Row]:
+def user_limits(node: RunningNode, user: str | None = None) -> Iterator[Row]:
     """Users who have limits."""
     known = node.auth.users
-    names = sorted(known) if user is None else [user]
-    return [
-        {"user": name, "value": dict(known[name].limits)} for name in names if known[name].limits
-    ]
+    for name in sorted(known) if user is None else [user]:
+        if name in known and known[name].limits:
+            yield {"user": name, "value": dict(known[name].limits)}
+
+
+def each_topic_permission(
+    node: RunningNode,
+    vhost: str | None = None,
+    user: str | None = None,
+    exchange: str | None = None,
+) -> Iterator[Row]:
+    """Which routing keys a user may use with which exchange."""
+    granted = node.auth.topic_permissions
+    for owner, name in node.auth.granted.in_order(vhost, user):
+        found = granted.get((owner, name), {})
+        for target in sorted(found) if exchange is None else [exchange]:
+            if target in found:
+                each = found[target]
+                yield {
+                    "user": name,
+                    "vhost": owner,
+                    "exchange": target,
+                    "write": each.write,
+                    "read": each.read,
+                }
 
 
 def topic_permissions(
@@ -86,11 +115,5 @@ def topic_permissions(
     user: str | None = None,
     exchange: str | None = None,
 ) -> list[Row]:
-    """Which routing keys a user may use with which exchange."""
-    rows = [
-        {"user": name, "vhost": owner, "exchange": target, "write": each.write, "read": each.read}
-        for owner, name in node.auth.granted.pairs(vhost, user)
-        for target, each in node.auth.topic_permissions.get((owner, name), {}).items()
-        if exchange in (None, target)
-    ]
-    return sorted(rows, key=lambda row: (row["vhost"], row["user"], row["exchange"]))
+    """The same, of a user or of a virtual host, who have few."""
+    return list(each_topic_permission(node, vhost, user, exchange))

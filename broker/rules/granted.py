@@ -9,6 +9,11 @@ State owned: the two tables. Called by `broker.rules.auth`, and asked by `broker
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class Granted:
     """Pairs of a virtual host and a user, each once."""
@@ -44,3 +49,12 @@ class Granted:
             return [(one, user) for one in self.vhosts_of(user) if vhost in (None, one)]
         vhosts = list(self._users) if vhost is None else [vhost]
         return [(one, name) for one in vhosts for name in self.users_of(one)]
+
+    def in_order(self, vhost: str | None, user: str | None) -> Iterator[tuple[str, str]]:
+        """The same by name; a virtual host's are sorted when it is their turn."""
+        if user is not None:
+            yield from sorted(self.pairs(vhost, user))
+            return
+        for one in sorted(self._users) if vhost is None else [vhost]:
+            for name in sorted(self.users_of(one)):
+                yield one, name

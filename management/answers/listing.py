@@ -24,7 +24,6 @@ from burrowmq.management.answers.reply import (
     ApiError,
     Call,
     array_texts,
-    collect,
     is_number,
     reply,
     reply_long,
@@ -98,8 +97,9 @@ async def reply_list(
     finish: Finish | None = None,
 ) -> web.Response:
     """Filter, sort, page and project rows as the query asks; for lists of things that are few."""
-    found = await collect(rows)
-    visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
+    visible: list[Row] = []
+    async for piece in pieces(rows, ROWS_PER_TURN):
+        visible += [row for row in piece if "vhost" not in row or _may_see(call, row["vhost"])]
     listed = Listed(visible, _itself, _name_of, _rank_by(sort))
     if "page" in call.request.query:
         return await _reply_page(call, listed, finish)

@@ -89,7 +89,7 @@ def _users(call: Call, vhost: str | None) -> Iterator[Row]:
 
 def _permissions(call: Call, vhost: str | None) -> Iterable[Row]:
     user = call.query("user") or None
-    return inspect.permissions(call.node, _known_vhost(call, vhost), user)
+    return inspect.each_permission(call.node, _known_vhost(call, vhost), user)
 
 
 def _known_vhost(call: Call, vhost: str | None) -> str | None:
@@ -107,7 +107,7 @@ def _operator_policies(call: Call, vhost: str | None) -> Iterator[Row]:
     return _by_priority(found)
 
 
-def _by_priority(rows: list[Row]) -> Iterator[Row]:
+def _by_priority(rows: Iterable[Row]) -> Iterator[Row]:
     for row in sorted(rows, key=lambda row: row["priority"]):
         yield {**row, "definition": dump(row["definition"]).decode()}
 
@@ -124,7 +124,7 @@ def _global_parameters(call: Call, vhost: str | None) -> Iterator[Row]:
 
 def _topic_permissions(call: Call, vhost: str | None) -> Iterable[Row]:
     user = call.query("user") or None
-    return inspect.topic_permissions(call.node, _known_vhost(call, vhost), user)
+    return inspect.each_topic_permission(call.node, _known_vhost(call, vhost), user)
 
 
 _POLICY_KINDS: dict[str, PolicyKind] = {"queue": "queue", "exchange": "exchange"}

@@ -88,17 +88,21 @@ def texts(node: RunningNode, vhost: str | None = None) -> Iterator[bytes]:
         yield from array_texts(rows, _same)
     owners = list(inspect.each_vhost(node, vhost))
     queues = chain.from_iterable(owner.queues_in_order() for owner in owners)
-    exchanges = [(owner, name) for owner in owners for name in sorted(owner.exchanges)]
-    bindings = inspect.Bounds((owner, name) for owner, name in exchanges if name)
+    bindings = (inspect.bound_from(owner, name) for owner, name in _exchange_names(owners) if name)
     sections: tuple[tuple[str, Iterable[Any], Callable[[Any], Row | None]], ...] = (
         ("queues", queues, _queue),
-        ("exchanges", exchanges, _exchange),
-        ("bindings", bindings, _binding),
+        ("exchanges", _exchange_names(owners), _exchange),
+        ("bindings", chain.from_iterable(bindings), _binding),
     )
     for section, things, row in sections:
         yield f',"{section}":'.encode()
         yield from array_texts(things, row if vhost is None else partial(_without_vhost, row))
     yield b"}"
+
+
+def _exchange_names(owners: list[Vhost]) -> Iterator[tuple[Vhost, str]]:
+    """By virtual host; those of one are put in order when it is their turn."""
+    return ((owner, name) for owner in owners for name in sorted(owner.exchanges))
 
 
 def _without_vhost(row: Callable[[Any], Row | None], thing: Any) -> Row | None:
@@ -133,13 +137,11 @@ def _settings(node: RunningNode, vhost: str | None) -> Iterator[Section]:
 
 
 def _settings_of_all(node: RunningNode) -> Iterator[Section]:
-    """The rows of users and permissions, of which there may be very many, are made one after the other."""
+    """There may be very many of each: rows are made one after the other."""
     yield "users", inspect.users(node)
     yield "vhosts", map(partial(_vhost, node), inspect.vhosts(node))
-    known = node.auth.permissions
-    pairs = sorted(known)
-    yield "permissions", (inspect.permission_row(*at, known[at]) for at in pairs if at in known)
-    yield "topic_permissions", inspect.topic_permissions(node)
+    yield "permissions", inspect.each_permission(node)
+    yield "topic_permissions", inspect.each_topic_permission(node)
     (parameters, policies) = _settings(node, None)
     yield parameters
     values = inspect.global_parameters(node)

@@ -28,7 +28,7 @@ async def topic_permissions(call: Call) -> web.Response:
     user = call.request.match_info.get("user")
     if user is not None and user not in call.node.auth.users:
         raise not_found()
-    rows = inspect.topic_permissions(call.node, call.vhost_or_all(), user)
+    rows = inspect.each_topic_permission(call.node, call.vhost_or_all(), user)
     return await reply_list(call, rows, sort=("vhost", "user", "exchange"))
 
 

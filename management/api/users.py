@@ -129,7 +129,7 @@ async def user_permissions(call: Call) -> web.Response:
 
 async def permissions(call: Call) -> web.Response:
     """The list."""
-    return await reply_list(call, inspect.permissions(call.node), sort=("vhost", "user"))
+    return await reply_list(call, inspect.each_permission(call.node), sort=("vhost", "user"))
 
 
 async def permission(call: Call) -> web.Response:

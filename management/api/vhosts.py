@@ -151,7 +151,7 @@ async def protect(call: Call) -> web.Response:
 
 async def permissions(call: Call) -> web.Response:
     """Who may do what in it."""
-    return await reply_list(call, inspect.permissions(call.node, call.vhost()), sort=("user",))
+    return await reply_list(call, inspect.each_permission(call.node, call.vhost()), sort=("user",))
 
 
 async def start(call: Call) -> web.Response:

@@ -26,7 +26,7 @@ def test_users_and_permissions(bench: NodeBench) -> None:
     assert next(inspect.users(bench.node))["tags"] == ["administrator"]
     assert inspect.permissions(bench.node, "/", "guest")[0]["read"] == ".*"
     assert inspect.permissions(bench.node, "other") == []
-    assert inspect.vhosts(bench.node)[0]["cluster_state"] == {"rabbit@test": "running"}
+    assert next(inspect.vhosts(bench.node))["cluster_state"] == {"rabbit@test": "running"}
 
 
 def test_what_the_store_and_the_loop_count(bench: NodeBench) -> None:

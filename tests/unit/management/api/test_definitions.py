@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pika.spec import Queue
 
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
+from burrowmq.management.api import definitions
 from burrowmq.management.api.definitions import ENTRIES_PER_TURN
 from burrowmq.management.commands.parameters import ENTRIES_KEPT
 from tests.support.served import Served
@@ -27,6 +31,27 @@ def test_export_of_a_vhost_does_not_name_it(served: Served) -> None:
     assert "vhost" not in document["queues"][0]
     assert "rabbit_version" in document
     assert "product_name" not in document
+
+
+def test_what_goes_while_an_export_is_made_stays_out(served: Served) -> None:
+    node = served.bench.node
+    vhost = node.vhosts["/"]
+    for name in ("a", "b"):
+        vhost.declare_exchange(ExchangeDeclaration(name=name))
+        vhost.bind(Edge(name, "queue", "orders", b"", {}))
+        node.parameters.put(name, 1)
+    pieces = definitions.texts(node)
+    found = [next(pieces)]
+    for piece in pieces:
+        found.append(piece)
+        if b'"name":"a"' in piece and b'"value"' in piece:
+            node.parameters.remove("b")
+        if b'"name":"a"' in piece and b'"type"' in piece:
+            vhost.delete_exchange(vhost.exchange("b"))
+    document = json.loads(b"".join(found))
+    assert [row["name"] for row in document["global_parameters"]] == ["a"]
+    assert [row["name"] for row in document["exchanges"]] == ["a"]
+    assert {row["source"] for row in document["bindings"]} == {"a", "amq.topic"}
 
 
 @pytest.mark.parametrize(
