@@ -157,7 +157,8 @@ def _make_context(wish: TlsWish) -> ssl.SSLContext:
     elif wish.is_verified:
         context.load_default_certs()
     if wish.certfile:
-        context.load_cert_chain(wish.certfile, wish.keyfile or None, wish.password or None)
+        secret = wish.password.encode("utf-8", "surrogateescape")
+        context.load_cert_chain(wish.certfile, wish.keyfile or None, secret or None)
     return context
 
 
@@ -185,7 +186,7 @@ def _options(opener: Opener, target: Target, name: str) -> ClientOptions:
 def _mechanisms(target: Target) -> tuple[tuple[str, bytes], ...]:
     username, password = target.username, target.password
     if target.is_local and password is None:
-        return ((NODE_MECHANISM, (username or "").encode()),)
+        return ((NODE_MECHANISM, (username or "").encode("utf-8", "surrogateescape")),)
     username, password = username or "", password or ""
     known = {
         "plain": plain(username, password),

@@ -76,7 +76,8 @@ class ClientOptions:
 
 def plain(username: str, password: str) -> tuple[str, bytes]:
     """The mechanism PLAIN with its response."""
-    return "PLAIN", b"\x00" + username.encode() + b"\x00" + password.encode()
+    parts = (each.encode("utf-8", "surrogateescape") for each in ("", username, password))
+    return "PLAIN", b"\x00".join(parts)
 
 
 class ClientConnection:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.broker.definitions.restore import EVERYTHING
 from burrowmq.broker.link import connect, local
 from burrowmq.broker.link.link import Link
 from burrowmq.broker.link.uri import parse
@@ -168,6 +169,14 @@ def test_an_owner_who_does_not_read_stops_the_deliveries(world: World, kind: str
         ("amqp://127.0.0.1:1", "Connection refused"),
         ("amqp://127.0.0.1:{port}?auth_mechanism=none", "no mechanism in common"),
         ("amqps://127.0.0.1:{port}?connection_timeout=300", "."),
+        ("amqp://%FF:p%FF@127.0.0.1:{port}", "ACCESS_REFUSED - Login was refused"),
+        ("amqp://%FF:%FF@127.0.0.1:{port}?auth_mechanism=amqplain", "ACCESS_REFUSED - Login"),
+        ("amqp://%FF@", "ACCESS_REFUSED - Login was refused"),
+        ("amqp://%FF:p@", "ACCESS_REFUSED - Login was refused"),
+        ("amqp://127.0.0.1:{port}/%FF", "."),
+        ("amqp:///%FF", "."),
+        ("amqp://%FFhost", "."),
+        ("amqp://a%00b", "."),
     ],
 )
 def test_why_a_link_cannot_be_opened_is_said(world: World, uri: str, text: str) -> None:
@@ -208,6 +217,21 @@ def test_certificates_on_a_disk_that_does_not_answer_hold_nobody_up(
 def test_the_node_s_mechanism_is_offered_to_nobody_else(world: World) -> None:
     offered = world.bench.node._offered
     assert "BURROWMQ-NODE" not in (*offered.plain.mechanisms, *offered.secure.mechanisms)
+
+
+@pytest.mark.parametrize("mechanism", ["plain", "amqplain"])
+def test_a_plus_of_a_name_or_a_password_is_one(world: World, mechanism: str) -> None:
+    auth = world.bench.node.auth
+    auth.set_password("a+b", "c+d e\u00e9")
+    auth.set_permission("/", "a+b", EVERYTHING)
+
+    async def work() -> None:
+        uri = f"amqp://a+b:c%2Bd%20e%C3%A9@127.0.0.1:{world.bench.port}/%2F"
+        link = await world.on_channel(f"{uri}?auth_mechanism={mechanism}")
+        assert [each.user.name for each in world.bench.node.sessions] == ["a+b"]
+        link.abort()
+
+    world.run(work)
 
 
 def test_a_link_of_the_node_s_own_may_do_everything_and_a_user_s_what_he_may(world: World) -> None:

@@ -39,6 +39,23 @@ def test_an_address_of_a_link_has_its_interface() -> None:
     assert parse("amqp://[fe80::1%252]", "own").host == "fe80::1%2"
 
 
+def test_octets_are_escaped_and_a_plus_is_a_plus() -> None:
+    found = parse(
+        "amqps://a+b%2Bc:p%FF+q%20r@host/v+w%C3%A9?password=x+y%2B%20z&cacertfile=/%FF", "/"
+    )
+    assert (found.username, found.password) == ("a+b+c", "p\udcff+q r")
+    assert found.vhost == "v+w\u00e9"
+    assert found.tls is not None
+    assert (found.tls.password, found.tls.cacertfile) == ("x+y+ z", "/\udcff")
+
+
+def test_keys_of_the_query_are_as_they_stand() -> None:
+    uri = "amqps://host?heartbeat&hea%72tbeat=7&&=x&cacertfile=/a=b&cacertfile=/c&heartbeat=5"
+    found = parse(uri, "/")
+    assert found.tls is not None
+    assert (found.heartbeat_s, found.tls.cacertfile) == (5, "/a=b")
+
+
 def test_amqps_says_how_it_is_verified() -> None:
     found = parse(
         "amqps://host?cacertfile=/c&certfile=/a&keyfile=/k&password=x&verify=verify_peer"
@@ -70,6 +87,23 @@ def test_amqps_says_how_it_is_verified() -> None:
             '{invalid_amqp_params_parameter,heartbeat,"x",[{"heartbeat","x"}],{not_an_integer,"x"}}',
         ),
         ("amqp://a:b:c@h", '{invalid_userinfo,"3 parts"}'),
+        ("amqp://u%:p@h", "{unterminated_entity,['%']}"),
+        ("amqp://u:p%4@h", "{unterminated_entity,['%',52]}"),
+        ("amqp://u:p@h/%%41", "{invalid_entitiy,['%',37,52]}"),
+        ("amqp://u:p@h%zz", "{invalid_entitiy,['%',122,122]}"),
+        ("amqp://u%:p@h%4/%zz", "{invalid_entitiy,['%',122,122]}"),
+        ("amqp://u%:p@h%4", "{unterminated_entity,['%',52]}"),
+        ("amqp://u%:p@h:99999/%zz", "{port_out_of_range,99999}"),
+        (
+            "amqps://h?a%62=%63&cacertfile=/%zz",
+            '{invalid_ssl_parameter,cacertfile,"/%zz",[{"a%62","%63"},{"cacertfile","/%zz"}],'
+            "{invalid_entitiy,['%',122,122]}}",
+        ),
+        (
+            "amqp://h?x&heartbeat=a+b%20&&=3",
+            '{invalid_amqp_params_parameter,heartbeat,"a+b%20",'
+            '["x",{"heartbeat","a+b%20"},[],{[],"3"}],{not_an_integer,"a+b%20"}}',
+        ),
         ("nonsense", "{unable_to_parse_uri,no_scheme}"),
         ("amqp://h:1x", '{unable_to_parse_uri,{malformed_uri,"amqp://h:1x"}}'),
     ],
@@ -87,10 +121,10 @@ def test_nothing_secret_is_shown() -> None:
 
 
 def test_built_and_parsed_again() -> None:
-    uri = build(host="h", port=5, vhost="/a", username="u@", password=":p")
+    uri = build(host="h", port=5, vhost="/a", username="u@+", password=":p %\udcff")
     found = parse(uri, "x")
     assert (found.host, found.port, found.vhost) == ("h", 5, "/a")
-    assert (found.username, found.password) == ("u@", ":p")
+    assert (found.username, found.password) == ("u@+", ":p %\udcff")
 
 
 @pytest.mark.parametrize("uri", ["", "e", "no"])

@@ -66,6 +66,10 @@ def test_both_of_two_that_exclude_each_other() -> None:
         ({"bogus": 1}, 'Unrecognised terms [{<<"bogus">>,1}] in s'),
         ({"src-uri": 5}, "src-uri should be list, actually was 5"),
         (
+            {"src-uri": "amqp://u%:p@h"},
+            '"amqp://u%:p@h" not a valid URI: {{unterminated_entity,[\'%\']},"amqp://u%:p@h"}',
+        ),
+        (
             {"src-uri": "http://x"},
             '"http://x" not a valid URI: {{unexpected_uri_scheme,"http"},"http://x"}',
         ),
