@@ -18,6 +18,8 @@ from burrowmq.records import dataclass
 AckMode = Literal["no-ack", "on-publish", "on-confirm"]
 PREFETCH_COUNT: Final = 1000
 RECONNECT_DELAY_S: Final = 5
+RECONNECT_DELAY_MIN_S: Final = 0.1
+"""Nobody is asked for a connection a thousand times a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ def read(name: str, vhost: str, value: object, *, is_static: bool = False) -> De
         source=source,
         destination=destination,
         ack_mode=given.get("ack-mode", "on-confirm"),
-        reconnect_delay_s=max(0.0, float(given.get("reconnect-delay", RECONNECT_DELAY_S))),
+        reconnect_delay_s=_delay_s(given.get("reconnect-delay", RECONNECT_DELAY_S)),
         is_static=is_static,
     )
 
@@ -115,6 +117,10 @@ def _targets(uris: object) -> tuple[Target, ...]:
     """Without a virtual host they lead to the default one, whichever the parameter is in."""
     each = uris if isinstance(uris, list) else [uris]
     return tuple(parse(str(uri), DEFAULT_VHOST) for uri in each)
+
+
+def _delay_s(given: float) -> float:
+    return max(RECONNECT_DELAY_MIN_S, float(given)) if given > 0 else 0.0
 
 
 def _table(value: object) -> FieldTable:

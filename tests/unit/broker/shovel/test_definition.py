@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from burrowmq.broker.shovel.definition import read
 
 ENDS = {"src-uri": "amqp://", "src-queue": "q", "dest-uri": ["amqp://h", "amqp:///w"]}
@@ -40,3 +42,12 @@ def test_as_many_as_the_queue_has() -> None:
 def test_a_static_one_has_no_virtual_host_and_leads_to_the_default_one() -> None:
     found = read("s", "", ENDS, is_static=True)
     assert found.source.targets[0].vhost == "/"
+
+
+@pytest.mark.parametrize(
+    ("given", "delay_s"), [(3, 3), (0.5, 0.5), (0.001, 0.1), (0, 0), (-1, 0), (-0.5, 0)]
+)
+def test_a_delay_is_none_or_long_enough(given: float, delay_s: float) -> None:
+    """0 stands for no next attempt: see `test_without_a_delay_there_is_no_second_attempt_until_it_is_restarted`."""
+    value = {"src-uri": "amqp://", "dest-uri": "amqp://", "reconnect-delay": given}
+    assert read("s", "/", value).reconnect_delay_s == delay_s
