@@ -1,7 +1,7 @@
 """Makes virtual hosts with their queues' world wired up: store, turn, counters, dead letters on their way.
 
-State owned: the direct-reply targets of each virtual host, by its name. Called by `broker.node.running` when
-definitions are restored, and by management when an operator makes a virtual host.
+State owned: the direct-reply targets of each virtual host, as long as that is there. Called by `broker.node.running`
+when definitions are restored, and by management when an operator makes a virtual host.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.node import options
@@ -66,7 +67,7 @@ class VhostFactory:
         self._components = components
         self._options = options.vhost(config)
         self._queue_options = QueueOptions(default_mode=config.store.default_mode)
-        self._replies: dict[str, ReplyTargets] = {}
+        self._replies: WeakKeyDictionary[Vhost, ReplyTargets] = WeakKeyDictionary()
 
     @property
     def ram_share(self) -> RamShare:
@@ -83,10 +84,11 @@ class VhostFactory:
                 return self._replication.make_stream(declaration, settings, context)
             return _queue_of(context, declaration, settings)
 
-        replies = self._replies.setdefault(name, ReplyTargets(self._entropy))
+        replies = ReplyTargets(self._entropy)
         vhost = Vhost(
             name, self._engine, make_queue, replies.find, self._options, self._in_a_turn_of_its_own
         )
+        self._replies[vhost] = replies
         vhost.components = self._components
         vhost.observer = self._observer
         vhost.share = self._replication.share
@@ -126,12 +128,13 @@ class VhostFactory:
             vhost.graph.on_bound, vhost.graph.on_unbound = homes.bound, homes.unbound
             for exchange in vhost.exchanges:
                 homes.lead_from(vhost, exchange)
-            replies.on_added = functools.partial(homes.reply_made, vhost.name)
-            replies.on_removed = lambda key: homes.gone(vhost.name, key.decode())
+            name = vhost.name  # a way back to the key would keep both
+            replies.on_added = functools.partial(homes.reply_made, name)
+            replies.on_removed = lambda key: homes.gone(name, key.decode())
 
     def replies_of(self, vhost: Vhost) -> ReplyTargets:
         """Who waits for direct replies in a virtual host that was made here."""
-        return self._replies[vhost.name]
+        return self._replies[vhost]
 
     def _in_a_turn_of_its_own(self, callback: Callable[[], None]) -> None:
         def run() -> None:

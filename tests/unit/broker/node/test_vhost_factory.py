@@ -1,13 +1,18 @@
-"""VhostFactory: queues that know their virtual host's world, and one set of direct replies for each name."""
+"""VhostFactory: queues that know their virtual host's world, and one set of direct replies for each."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any, cast
+
+import pytest
 
 from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.config.schema import NodeConfig
 from tests.support.bench.broker import BrokerBench
+from tests.support.cluster_bench import ClusterBench
 
 
 def factory(bench: BrokerBench) -> VhostFactory:
@@ -38,11 +43,27 @@ def test_a_queue_that_expires_goes_and_the_turn_has_an_end() -> None:
     assert bench.engine.hand_overs > hand_overs
 
 
-def test_direct_replies_belong_to_the_name() -> None:
+def test_direct_replies_belong_to_one_virtual_host_and_go_with_it() -> None:
     made = factory(BrokerBench())
-    one, other = made.make("one"), made.make("other")
-    assert made.replies_of(one) is made.replies_of(made.make("one"))
-    assert made.replies_of(one) is not made.replies_of(other)
+    one, other, again = made.make("one"), made.make("other"), made.make("one")
+    found = made.replies_of(one)
+    assert found is made.replies_of(one)
+    assert found not in (made.replies_of(other), made.replies_of(again))
+    left = weakref.ref(found)
+    del one, found
+    gc.collect()
+    assert left() is None
+    assert len(made._replies) == 2
+
+
+def test_so_do_those_that_other_front_ends_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = ClusterBench(monkeypatch, is_sharing=True)
+    made = bench._factory
+    vhost = made.make("v")
+    left = weakref.ref(made.replies_of(vhost))
+    del vhost
+    gc.collect()
+    assert left() is None
 
 
 def test_an_unused_queue_with_the_last_copies_of_dead_letters_goes_when_it_has_them_no_more() -> (
