@@ -14,7 +14,7 @@ says how much it took: then only that is subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, Protocol
 
 from pyspark_amqp.options.connection import Addresses, may_rotate
@@ -201,14 +201,14 @@ class Counts:
         self._refuse_streams(found)
         return found
 
-    def _refuse_streams(self, found: Iterable[str]) -> None:
+    def _refuse_streams(self, found: Collection[str]) -> None:
         """Of a stream nothing is taken, for ever: RabbitMQ says that it has nothing ready, BurrowMQ what it keeps.
 
-        Each queue is looked at once, some at a time.
+        Each queue is looked at once, some at a time; one that has gone meanwhile is another one when it is back.
         """
+        self._checked.intersection_update(found)
         unknown = [queue for queue in found if queue not in self._checked]
         for queue in unknown[:_CHECKED_AT_ONCE]:
-            self._checked.add(queue)
             with connect(self._addresses) as connection:
                 if queue_type(connection, queue) == "stream":
                     raise UnsuitableQueue(
@@ -216,6 +216,7 @@ class Counts:
                         f"reading '{queue}'",
                         "it is a stream: startingOffsets=first (or last, next, an offset, a time) reads it",
                     )
+            self._checked.add(queue)
 
     def _ask(self, queue: str) -> int | None:
         """Return a queue's ready messages, None when it does not exist and that is allowed."""

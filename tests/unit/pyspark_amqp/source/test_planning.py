@@ -12,12 +12,21 @@ pa = pytest.importorskip("pyarrow", reason="needs pyarrow: run by `make test-spa
 from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options import OptionReader
 from pyspark_amqp.options.connection import read_addresses
+from pyspark_amqp.source import planning
 from pyspark_amqp.source.patience import Clock
 from pyspark_amqp.source.planning import Counts, Planner, TriggerPatience
 from pyspark_amqp.spool import Mark, Offset, Spool
 from pyspark_amqp.spool.content import Taken, write_batches
 from pyspark_amqp.spool.posix import PosixStore
-from pyspark_amqp.wire import ChannelClosed, Publisher, connect, message_octets
+from pyspark_amqp.wire import (
+    ChannelClosed,
+    Connection,
+    ConnectionLost,
+    Publisher,
+    UnsuitableQueue,
+    connect,
+    message_octets,
+)
 from tests.support.spools import CountedStore, publish
 
 
@@ -143,6 +152,58 @@ def test_a_missing_queue(broker_url: str, queue: str) -> None:
     lenient = counts(broker_url, "nowhere", queue, fails_on_missing_queue=False)
     assert lenient() == {queue: 0}
     lenient.close()
+
+
+def test_what_is_known_of_queues_goes_with_them(
+    broker_url: str, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pattern may find other queues each time, and a name may come again as a stream."""
+    looked_at: list[str] = []
+
+    def look(_connection: Connection, name: str) -> str:
+        looked_at.append(name)
+        return "stream" if len(looked_at) == 3 else "classic"
+
+    monkeypatch.setattr(planning, "queue_type", look)
+    names = [queue]
+    ask = Counts(
+        read_addresses(OptionReader({"amqp.uri": broker_url})),
+        names,
+        retry_timeout_s=0.0,
+        fails_on_missing_queue=False,
+    )
+    ask()
+    ask()
+    assert looked_at == [queue]
+    for number in range(20):
+        names[:] = [f"{queue}-{number}"]
+        assert ask() == {}
+    assert not ask._checked
+    names[:] = [queue]
+    ask()
+    assert looked_at == [queue, queue]
+    names.clear()
+    ask()
+    names.append(queue)
+    with pytest.raises(UnsuitableQueue, match="it is a stream"):
+        ask()
+    ask.close()
+
+
+def test_a_queue_that_could_not_be_looked_at_is_looked_at_again(
+    broker_url: str, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(connection: Connection, _name: str) -> str:
+        raise ConnectionLost(connection.place, "asking", "gone")
+
+    ask = counts(broker_url, queue)
+    monkeypatch.setattr(planning, "queue_type", fail)
+    with pytest.raises(ConnectionLost):
+        ask()
+    monkeypatch.setattr(planning, "queue_type", lambda _connection, _name: "stream")
+    with pytest.raises(UnsuitableQueue, match="it is a stream"):
+        ask()
+    ask.close()
 
 
 class SetClock(Clock):
