@@ -133,7 +133,7 @@ class RunningNode:
         self._start_batches = StartBatches(
             self.monitor.limits.memory_bytes, config.store.embed_below_bytes
         )
-        self._heartbeats = Heartbeats(self.scheduler)
+        self._heartbeats = Heartbeats(self.scheduler, observer)
         self.ack_timeouts = AckTimeouts(
             self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )
@@ -145,6 +145,7 @@ class RunningNode:
                 self.ack_timeouts.look,
                 self._start_batches.look,
             ),
+            observer,
         )
         self._offered = options.offered(config, server_properties(self.cluster_name))
         self._context = self._make_context()

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Scheduler, Timer
 
 SWEEP_S = 1.0
 
 
 class Sweep:
-    """Calls each of `looks` once a second, between `start` and `stop`."""
+    """Calls each of `looks` once a second, between `start` and `stop`, whatever another one raises."""
 
-    def __init__(self, scheduler: Scheduler, looks: Sequence[Callable[[], None]]) -> None:
+    def __init__(
+        self, scheduler: Scheduler, looks: Sequence[Callable[[], None]], observer: Observer
+    ) -> None:
         self._scheduler = scheduler
         self._looks = looks
+        self._observer = observer
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -34,4 +38,7 @@ class Sweep:
     def _look(self) -> None:
         self.start()  # first: whatever fails here, the next one comes
         for look in self._looks:
-            look()
+            try:
+                look()
+            except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
+                self._observer.bug_found("the sweep", error)

@@ -119,7 +119,10 @@ class AckTimeouts:
                 del self._marks[channel]
             elif not channel.is_held:
                 # A held one waits for its reply: it is looked at when it has got it, and is as old as it is.
-                self._look_at(channel, marks, now)
+                try:
+                    self._look_at(channel, marks, now)
+                except Exception as error:  # noqa: BLE001 - a bug in one must not keep all others from their timeouts
+                    self._observer.bug_found(channel.session.name, error)
 
     def _next_searched(self) -> list[TimedSession]:
         if not self._unsearched:

@@ -13,6 +13,8 @@ knows (`Wire.heartbeat_due`).
 
 from __future__ import annotations
 
+from burrowmq.broker.peer.wire import Wire
+from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.sockets.transport import LOOKS
 from burrowmq.broker.turn.clock import Scheduler, Timer
@@ -25,8 +27,9 @@ SHORT_SWEEP_S = 0.25
 class Heartbeats:
     """What keeps connections alive, and finds out which are not."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, observer: Observer) -> None:
         self._scheduler = scheduler
+        self._observer = observer
         self._short: set[Session] = set()
         self._timer: Timer | None = None
         self._due: dict[int, set[Session]] = {}  # by second
@@ -57,18 +60,25 @@ class Heartbeats:
         for second in [each for each in self._due if each <= now]:
             due = self._due[second]
             while due:
-                # One by one, so that a look that fails costs only its own connection. It may lose others, too.
+                # One by one: a look may lose other connections, too.
                 session = due.pop()
                 if self._seconds.pop(session, None) is not None and session.wire is not None:
                     seconds = session.connection.heartbeat_s // session.wire.looks(now)
                     self._look_in(seconds, session, now)
-                    session.wire.heartbeat_due(now)
+                    self._look_at(session, session.wire, now)
             del self._due[second]
 
     def stop(self) -> None:
         """The node stops."""
         if self._timer is not None:
             self._timer.cancel()
+
+    def _look_at(self, session: Session, wire: Wire, now: float) -> None:
+        """A look that fails costs only its own connection."""
+        try:
+            wire.heartbeat_due(now)
+        except Exception as error:  # noqa: BLE001 - see above
+            self._observer.bug_found(session.name, error)
 
     def _look_in(self, seconds: int, session: Session, now: float) -> None:
         second = self._seconds[session] = int(now) + seconds
@@ -84,4 +94,4 @@ class Heartbeats:
             now = self._scheduler.monotonic()
             for session in list(self._short):
                 if session.wire is not None:
-                    session.wire.heartbeat_due(now)
+                    self._look_at(session, session.wire, now)

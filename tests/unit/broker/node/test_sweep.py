@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any, cast
 
 from burrowmq.broker.node.sweep import SWEEP_S, Sweep
+from tests.support.bench.observer import RecordingObserver
 from tests.support.fake_scheduler import FakeScheduler
 
 SWEEP_MS = int(SWEEP_S * 1000)
@@ -13,7 +14,9 @@ SWEEP_MS = int(SWEEP_S * 1000)
 def test_every_look_is_taken_once_a_second_until_the_stop() -> None:
     scheduler = FakeScheduler()
     seen: list[str] = []
-    sweep = Sweep(scheduler, (lambda: seen.append("a"), lambda: seen.append("b")))
+    observer = RecordingObserver()
+    looks = (lambda: seen.append("a"), lambda: seen.append("b"))
+    sweep = Sweep(scheduler, looks, cast("Any", observer))
     scheduler.advance(SWEEP_MS)
     assert seen == []
     sweep.start()
@@ -26,17 +29,18 @@ def test_every_look_is_taken_once_a_second_until_the_stop() -> None:
     assert seen == ["a", "b"] * 2
 
 
-def test_a_look_that_fails_is_not_the_last() -> None:
-    scheduler = FakeScheduler()
-    looks: list[int] = []
+def test_a_look_that_fails_each_time_costs_no_other_one_and_is_told() -> None:
+    scheduler, observer = FakeScheduler(), RecordingObserver()
+    seen: list[str] = []
+    bug = ValueError("a bug")
 
-    def look() -> None:
-        looks.append(len(looks))
-        if len(looks) == 1:
-            raise ValueError("a bug")
+    def fail() -> None:
+        seen.append("fails")
+        raise bug
 
-    Sweep(scheduler, (look,)).start()
-    with pytest.raises(ValueError, match="a bug"):
-        scheduler.advance(SWEEP_MS)
+    looks = (lambda: seen.append("before"), fail, lambda: seen.append("behind"))
+    Sweep(scheduler, looks, cast("Any", observer)).start()
     scheduler.advance(SWEEP_MS)
-    assert looks == [0, 1]
+    scheduler.advance(SWEEP_MS)
+    assert seen == ["before", "fails", "behind"] * 2
+    assert observer.named("bug_found") == [("the sweep", bug)] * 2

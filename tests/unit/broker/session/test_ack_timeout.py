@@ -218,3 +218,21 @@ def test_for_how_long_a_delivery_has_been_out():
     watched.now_s += 0.5
     assert watched.timeouts.age_s(channel, 1) == 4.5
     assert watched.timeouts.age_s(channel, 3) == 0.0
+
+
+def test_a_channel_that_cannot_be_looked_at_costs_no_other_one():
+    watched = Watched()
+    clients = [watched.bench.connect(1) for _ in range(5)]
+    for number, client in enumerate(clients):
+        deliver(client, queue=f"q{number}")
+    bug = ValueError("a bug")
+
+    def fail(*_: object) -> None:
+        raise bug
+
+    for client in (clients[0], clients[2]):
+        client.session.fail_channel = fail  # type: ignore[method-assign]
+    watched.pass_time(15)
+    assert [len(closes(client)) for client in clients] == [0, 1, 0, 1, 1]
+    told = [(client.session.name, bug) for client in (clients[0], clients[2])]
+    assert watched.bench.observer.named("bug_found")[:2] == told

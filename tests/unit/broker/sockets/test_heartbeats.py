@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
+import pytest
 from pika import spec
 
 from burrowmq.broker.sockets.heartbeats import SHORT_SWEEP_S, Heartbeats
@@ -16,7 +19,7 @@ class World:
     def __init__(self) -> None:
         self.bench = BrokerBench()
         self.scheduler = FakeScheduler()
-        self.heartbeats = Heartbeats(self.scheduler)
+        self.heartbeats = Heartbeats(self.scheduler, cast("Any", self.bench.observer))
 
     def connect(self, interval_s: int) -> Client:
         client = self.bench.socket()
@@ -104,3 +107,21 @@ def test_a_session_says_when_it_opens():
     bench = BrokerBench(on_opened=opened.append)
     client = bench.connect()
     assert opened == [client.session]
+
+
+@pytest.mark.parametrize("interval_s", [1, 4])
+def test_a_look_that_fails_costs_only_its_own_connection(interval_s: int):
+    world = World()
+    clients = [world.connect(interval_s) for _ in range(5)]
+    bug = ValueError("a bug")
+
+    def fail(_: float) -> None:
+        raise bug
+
+    for client in (clients[0], clients[-1]):
+        client.heartbeat_due = fail  # type: ignore[method-assign]
+    world.sweep(3)
+    looks = [len(client.looked_at) for client in clients[1:-1]]
+    assert looks == [3 * max(1, 4 // interval_s)] * 3
+    told = {name for name, _ in world.bench.observer.named("bug_found")}
+    assert told == {client.session.name for client in (clients[0], clients[-1])}
