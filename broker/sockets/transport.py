@@ -50,6 +50,9 @@ SLICE_FROM = 4096
 SLICE_S = 0.005
 """How long one connection's read may take; what is left then waits until others had their turn. Ten thousand methods in
 one write, each of which is right, took everybody's time for up to two seconds."""
+PUBLISHER_SLICE_S = 0.02
+"""The same of one that publishes: a run that goes to a hundred consumers costs less the longer it is. With 5 ms a
+delivery of such a fan-out took a third more."""
 PIECE_MIN = 1024
 PIECE_MAX = 256 * 1024
 """Octets that are taken in between two looks at the clock: as many as take half of `SLICE_S`, or less."""
@@ -190,17 +193,18 @@ class AmqpTransport(asyncio.Protocol):
                 session.receive(data)
             return
         began = clock()
-        until = began + SLICE_S / 2  # a piece more takes the other half
+        slice_s = PUBLISHER_SLICE_S if session.is_publisher else SLICE_S
+        until = began + slice_s / 2  # a piece more takes the other half
         while True:
             most = self._most()
             piece, data = data[:most], data[most:]
             session.receive(piece)
             now = clock()
             intake.spend(now - began)
-            self._pace(len(piece), now - began)
+            self._pace(len(piece), now - began, slice_s)
             if not data or self._transport.is_closing():
                 return
-            if now > until or self._is_stopped or not intake.has_time():
+            if now > until or self._is_stopped:
                 self._keep(data)
                 return
             began = now
@@ -234,11 +238,11 @@ class AmqpTransport(asyncio.Protocol):
             self._is_waiting = True
             self.session.scheduler.intake.wait(self._go_on)
 
-    def _pace(self, size: int, took_s: float) -> None:
+    def _pace(self, size: int, took_s: float, slice_s: float) -> None:
         """Pieces are of a size that takes half of the time, as long as what comes is like what came."""
-        if took_s > SLICE_S / 2:
-            self._piece = max(PIECE_MIN, int(size * SLICE_S / 2 / took_s))
-        elif size >= self._piece and took_s < SLICE_S / 8:
+        if took_s > slice_s / 2:
+            self._piece = max(PIECE_MIN, int(size * slice_s / 2 / took_s))
+        elif size >= self._piece and took_s < slice_s / 8:
             self._piece = min(2 * self._piece, PIECE_MAX)
 
     def _go_on(self) -> None:

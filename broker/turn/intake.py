@@ -4,8 +4,9 @@ A read that takes long is cut (`broker.sockets.transport`). Of twenty connection
 each would still have its slice before anybody else, so they share the loop's time for input: when it is spent, whatever
 else was read waits in memory and is taken in by later rounds, in the order in which it came.
 
-A round is one iteration of the loop. State owned: what is spent of the round, who waits. Each waits with what one read
-brought at most, and is not read from meanwhile; nobody waits twice. Small reads neither wait nor count.
+A round comes at the end of a turn, when all that was read meanwhile has had its answer. State owned: what is spent of
+the round, who waits. Each waits with what one read brought at most, and is not read from meanwhile; nobody waits twice.
+Small reads neither wait nor count.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ ROUND_S = 0.005
 class Intake:
     """That of one loop."""
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
-        """`call_soon`: has something called in the loop's next iteration."""
-        self._call_soon = call_soon
+    def __init__(self, after_turn: Callable[[Callable[[], None]], object]) -> None:
+        """`after_turn`: has something called once, at the end of a turn that comes."""
+        self._after_turn = after_turn
         self._waiting: deque[Callable[[], None]] = deque()
         self._spent_s = 0.0
         self._is_due = False
@@ -52,7 +53,7 @@ class Intake:
     def _begin(self) -> None:
         if not self._is_stopped:
             self._is_due = True
-            self._call_soon(self._round)
+            self._after_turn(self._round)
 
     def _round(self) -> None:
         self._is_due = False

@@ -12,9 +12,10 @@ What many channels wait for (`HALVED`) leaves in several turns: whoever has a co
 writes what the first half has sent while the loop answers others. All at once they would be read together, and loop and
 disk would work by turns.
 
-Then `turn_ended` is called (`broker.turn.pacing`, which may pause or stay awake). If one queue, channel or connection
-raises, that is reported, and the others are served all the same. Work that a stage makes for an earlier one (a dead
-letter, a consumer unblocked by a flush) is done in the next turn.
+Then `turn_ended` is called (`broker.turn.pacing`, which may pause or stay awake), and those who have sent much go on
+(`broker.turn.intake`). If one queue, channel or connection raises, that is reported, and the others are served all the
+same. Work that a stage makes for an earlier one (a dead letter, a consumer unblocked by a flush) is done in the next
+turn.
 State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit, the timers that
 have not run. After `stop` nothing of it happens any more.
 
@@ -92,7 +93,8 @@ class LoopScheduler:
         self._is_touched = False
         self._timers: WeakSet[Timer] = WeakSet()
         self.outbox = Outbox(self._report, compiled_send())
-        self.intake = Intake(loop.call_soon)
+        self.intake = Intake(self._after_turn)
+        self._round: Callable[[], None] | None = None
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
         self.turns = 0
@@ -236,12 +238,25 @@ class LoopScheduler:
         self._is_scheduled = True
         self._loop.call_soon(self._end_of_turn)
 
+    def _after_turn(self, callback: Callable[[], None]) -> None:
+        self._round = callback
+        if not self._is_scheduled:
+            self._schedule()
+
     # -- stages -------------------------------------------------------------------------------------------------
 
     def _end_of_turn(self) -> None:
         if self._is_stopped:
             self._is_scheduled = False
             return
+        begin, self._round = self._round, None
+        try:
+            self._turn()
+        finally:
+            if begin is not None:
+                begin()  # behind the answers to those who sent little: they would else wait for it, too
+
+    def _turn(self) -> None:
         self._is_touched = False
         try:
             self._run_stages()

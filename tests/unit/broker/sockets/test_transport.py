@@ -23,6 +23,7 @@ from burrowmq.broker.sockets.transport import (
     LARGE_READ,
     LARGE_WRITE,
     OTHERS_BYTES,
+    PUBLISHER_SLICE_S,
     SLICE_FROM,
     SLICE_S,
     TURN_BYTES,
@@ -396,26 +397,27 @@ MICROSECOND = 1e-6
 def test_a_read_that_takes_long_is_taken_in_by_turns(run, is_publisher: bool):
     def step() -> None:
         world = Slow(0.5 * MICROSECOND, is_publisher=is_publisher)
+        slice_s = PUBLISHER_SLICE_S if is_publisher else SLICE_S
         world.transport.data_received(LARGE)
-        assert world.sizes == [FIRST_BYTES]
+        assert world.sizes[0] == FIRST_BYTES
+        assert world.now_s <= slice_s * 1.01
+        done = sum(world.sizes)
         assert not world.sock.is_reading, "what is behind it waits in the socket"
         turns = 0
         while not world.sock.is_reading:
             turns, began, count = turns + 1, world.now_s, len(world.pieces)
             world.bench.loop.run_once()
-            assert world.now_s - began <= SLICE_S * 1.01, "others have their turn after that"
-            assert len(world.pieces) - count <= 2
+            assert world.now_s - began <= slice_s * 1.01, "others have their turn after that"
+            assert len(world.pieces) - count <= 3
         assert b"".join(world.pieces) == LARGE
-        assert turns == pytest.approx(
-            (len(LARGE) - FIRST_BYTES) * 0.5 * MICROSECOND / SLICE_S, abs=2
-        )
+        assert turns == pytest.approx((len(LARGE) - done) * 0.5 * MICROSECOND / slice_s, abs=3)
         # The next read is cut from its start, and what comes meanwhile stands behind it.
         world.pieces.clear()
-        world.transport.data_received(LARGE[:20_000])
-        world.transport.data_received(LARGE[20_000:20_010])
+        world.transport.data_received(LARGE[:30_000])
+        world.transport.data_received(LARGE[30_000:30_010])
         world.bench.run()
-        assert world.sizes[0] == pytest.approx(SLICE_S / 2 / (0.5 * MICROSECOND), abs=2)
-        assert b"".join(world.pieces) == LARGE[:20_010]
+        assert world.sizes[0] <= 1.01 * slice_s / 2 / (0.5 * MICROSECOND)
+        assert b"".join(world.pieces) == LARGE[:30_010]
         assert world.sock.is_reading
         world.lose()
 
@@ -436,7 +438,7 @@ def test_the_reads_of_a_publisher_are_cut_as_long_as_they_may_take_long(run):
         assert world.sizes[0] == len(LARGE), "nothing told of it"
         world.transport.data_received(LARGE)
         world.bench.run()
-        assert max(world.sizes[1:]) <= SLICE_S / MICROSECOND
+        assert max(world.sizes[1:]) <= PUBLISHER_SLICE_S / MICROSECOND
         world.octet_s = 0
         world.pieces.clear()
         for _ in range(10):

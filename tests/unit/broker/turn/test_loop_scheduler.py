@@ -89,6 +89,43 @@ def test_what_a_stage_makes_for_a_later_one_needs_no_turn_of_its_own():
     assert (world.order, world.scheduler.turns) == (["hand over", "write"], 1)
 
 
+def test_those_who_have_sent_much_go_on_behind_the_answers_of_a_turn():
+    world = World()
+    intake = world.scheduler.intake
+
+    def go_on() -> None:
+        world.order.append("taken in")
+        intake.spend(1)
+        world.scheduler.touch()
+
+    intake.wait(go_on)  # which is reason enough for a turn
+    intake.wait(go_on)
+    world.scheduler.output_dirty(Part(world))
+    world.loop.run_once()
+    assert world.order == ["hand over", "write", "taken in"]
+    world.scheduler.output_dirty(Part(world))
+    world.loop.run()
+    assert world.order[3:] == ["hand over", "write", "taken in", "hand over"]
+    assert intake.has_time()
+
+
+def test_a_turn_that_fails_costs_nobody_who_waits_for_its_end():
+    world = World()
+    world.scheduler._hand_over = [].pop
+    world.scheduler.intake.wait(lambda: world.order.append("taken in"))
+    with pytest.raises(IndexError):
+        world.loop.run()
+    assert world.order == ["taken in"]
+
+
+def test_nobody_goes_on_after_the_end():
+    world = World()
+    world.scheduler.intake.wait(lambda: world.order.append("taken in"))
+    world.scheduler.stop()
+    world.loop.run()
+    assert world.order == []
+
+
 def test_what_is_staged_within_a_turn_is_handed_over_in_the_next():
     world = World()
     output = Part(world)
