@@ -185,6 +185,17 @@ def _headers(sender: Sender) -> Parts:
     )
 
 
+def _fan_out(sender: Sender) -> Parts:
+    names = [f"f{number}" for number in range(100)]
+    consumer = Sender(Line(sender.line.socket.getpeername()[1]), 0)
+    consumer.line.declare(names, durable=True)
+    consumer.line.bind("amq.fanout", names)
+    for name in names:
+        consumer.ask(Basic.Consume(queue=name, consumer_tag=name, no_ack=True), Basic.ConsumeOk)
+    consumer.discard()
+    return numbered(lambda _: publish("", "amq.fanout"), 20_000)
+
+
 def _direct_reply(sender: Sender) -> Parts:
     sender.declare("q")
     to = "amq.rabbitmq.reply-to"
@@ -240,6 +251,7 @@ BURSTS: dict[str, tuple[str, Burst]] = {
     "publish-headers": ("basic.publish to 100 headers bindings", _headers),
     "publish-cc": ("basic.publish with CC", _with_queue(lambda: numbered(lambda number: publish("q", headers={"CC": [f"n{number}"]})))),
     "publish-priorities": ("basic.publish with 255 priorities", _with_queue(lambda: numbered(lambda number: publish("q", priority=number % 256)), **{"x-max-priority": 255})),
+    "publish-fanout": ("basic.publish to 100 queues with a consumer each", _fan_out),
     "publish-reply": ("basic.publish with direct reply-to", _direct_reply),
     "publish-overflow": ("basic.publish, overflow dead-lettered", _dead_letters),
     "publish-rejected": ("basic.publish, rejected by the queue", _with_queue(lambda: numbered(lambda number: publish("q", message_id=str(number))), **{"x-max-length": 10, "x-overflow": "reject-publish"})),

@@ -55,7 +55,7 @@ PUBLISHER_SLICE_S = 0.02
 delivery of such a fan-out took a third more."""
 PIECE_MIN = 1024
 PIECE_MAX = 256 * 1024
-"""Octets that are taken in between two looks at the clock: as many as take half of `SLICE_S`, or less."""
+"""Octets that are taken in between two looks at the clock: as many as take half of a slice, or less."""
 
 LARGE_WRITE = 64 * 1024
 """Bytes of one write from which on it pays to let other threads run: the loop's own write keeps the interpreter, and

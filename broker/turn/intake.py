@@ -2,7 +2,7 @@
 
 A read that takes long is cut (`broker.sockets.transport`). Of twenty connections that send a burst at the same moment
 each would still have its slice before anybody else, so they share the loop's time for input: when it is spent, whatever
-else was read waits in memory and is taken in by later rounds, in the order in which it came.
+else was read waits in memory and is taken in by later rounds, one connection after the other.
 
 A round comes at the end of a turn, when all that was read meanwhile has had its answer. State owned: what is spent of
 the round, who waits. Each waits with what one read brought at most, and is not read from meanwhile; nobody waits twice.
