@@ -472,12 +472,12 @@ class Engine:
     def collect(self, command: Command, size: int) -> int:
         """Put a command into the current commit."""
         commit = self._collecting
-        if self._in_flight is not None and command.__class__ is Ack:
-            commit.take_ack(command)
-        else:
-            commit.commands.append(command)
         commit.touched.add(command.queue_id)
-        if size:
+        if command.__class__ is Ack and self._in_flight is not None:
+            commit.take_ack(command, size)
+            return commit.epoch
+        commit.commands.append(command)
+        if size and command.__class__ is not Ack:
             commit.size += size
             if commit.size > self._room_bytes and not self._is_over_backlog:
                 self._is_over_backlog = True

@@ -84,7 +84,7 @@ class Origin:
         """Account for a run that basic.get took; without an ack to come it is gone for good."""
         self._counts.handed_out(run, no_ack, is_delivery=False)
         if no_ack:
-            self._backlog.forget(run.seqs, run.messages, run.kind)
+            self._backlog.forget(run.seqs, run.messages, run.kind, run.size)
 
     def got(self, run: DeliveryRun, *, no_ack: bool) -> None:
         """`hand_out` to a client over AMQP, which is also counted as a get."""
@@ -107,7 +107,7 @@ class Origin:
             return
         self._counts.settled(len(messages), size, kind, is_acked=is_acked)
         if kind is not TRANSIENT:
-            self._backlog.forget(seqs, messages, kind)
+            self._backlog.forget(seqs, messages, kind, size)
         if self._leavers:
             self._changed()
 

@@ -38,7 +38,9 @@ class Served(Protocol):
         """Remove up to `max_count` messages from the head, at least one; None when the head has to be fetched."""
         ...
 
-    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
+    def forget(
+        self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind, size: int
+    ) -> None:
         """These, which were handed out, are gone for good."""
         ...
 

@@ -152,7 +152,9 @@ class Shelf:
 
     # -- back ---------------------------------------------------------------------------------------------------
 
-    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
+    def forget(
+        self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind, size: int = 0
+    ) -> None:
         """These are acknowledged. What is no longer here was given back, or purged."""
         if self.on_forget is not None and messages is not None:
             seqs = self.on_forget(seqs, messages)

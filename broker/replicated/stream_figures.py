@@ -41,7 +41,9 @@ class Nothing:
         """Nothing is served from here."""
         return None
 
-    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
+    def forget(
+        self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind, size: int
+    ) -> None:
         """They stay."""
 
     def give_back(self, entries: list[Returned], size: int) -> None:

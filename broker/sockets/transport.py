@@ -146,17 +146,18 @@ class AmqpTransport(asyncio.Protocol):
         size = len(data)
         self.bytes_received += size
         self.reads += 1
-        is_new = not self._turn_bytes
         if self._is_dozing:
             self._set_low_water(1)
             self._is_dozing = False
-        if data == HEARTBEAT_FRAME and is_new and self.session.connection.is_between_frames:
-            self.heartbeat_octets += size
-            return  # it has been heard, and no turn need end for it
-        self._turn_bytes += size
         if size <= SLICE_FROM and not self._rest:
+            is_heartbeat = data == HEARTBEAT_FRAME and not self._turn_bytes
+            if is_heartbeat and self.session.connection.is_between_frames:
+                self.heartbeat_octets += size
+                return  # it has been heard, and no turn need end for it
+            self._turn_bytes += size
             self.session.receive(data)
         else:
+            self._turn_bytes += size
             self._take_in(data)
             if size >= LARGE_READ and self.descriptor >= 0 and not self._rest:
                 self._read_in_place()
@@ -185,29 +186,45 @@ class AmqpTransport(asyncio.Protocol):
         turn.
         """
         session = self.session
-        clock, intake = session.scheduler.monotonic, session.scheduler.intake
+        scheduler = session.scheduler
+        intake = scheduler.intake
         if self._rest or not intake.has_time():
             if self._rest or not self._belongs_to_content(len(data)):
                 self._keep(data)
             else:
                 session.receive(data)
             return
-        began = clock()
-        slice_s = PUBLISHER_SLICE_S if session.is_publisher else SLICE_S
-        until = began + slice_s / 2  # a piece more takes the other half
+        began = scheduler.monotonic()
+        if len(data) > self._most():
+            self._take_in_pieces(data, began)
+            return
+        session.receive(data)
+        took_s = scheduler.monotonic() - began
+        intake.spend(took_s)
+        if took_s > SLICE_S / 2 or len(data) >= self._piece:
+            self._pace(len(data), took_s)
+
+    def _take_in_pieces(self, data: bytes, began: float) -> None:
+        """Until it has taken a slice."""
+        session, scheduler = self.session, self.session.scheduler
+        until = began + self._half_s  # a piece more takes the other half
         while True:
             most = self._most()
             piece, data = data[:most], data[most:]
             session.receive(piece)
-            now = clock()
-            intake.spend(now - began)
-            self._pace(len(piece), now - began, slice_s)
+            now = scheduler.monotonic()
+            scheduler.intake.spend(now - began)
+            self._pace(len(piece), now - began)
             if not data or self._transport.is_closing():
                 return
             if now > until or self._is_stopped:
                 self._keep(data)
                 return
             began = now
+
+    @property
+    def _half_s(self) -> float:
+        return (PUBLISHER_SLICE_S if self.session.is_publisher else SLICE_S) / 2
 
     def _most(self) -> int:
         """How much may be taken in at once."""
@@ -238,11 +255,12 @@ class AmqpTransport(asyncio.Protocol):
             self._is_waiting = True
             self.session.scheduler.intake.wait(self._go_on)
 
-    def _pace(self, size: int, took_s: float, slice_s: float) -> None:
-        """Pieces are of a size that takes half of the time, as long as what comes is like what came."""
-        if took_s > slice_s / 2:
-            self._piece = max(PIECE_MIN, int(size * slice_s / 2 / took_s))
-        elif size >= self._piece and took_s < slice_s / 8:
+    def _pace(self, size: int, took_s: float) -> None:
+        """Pieces are of a size that takes half of a slice, as long as what comes is like what came."""
+        half_s = self._half_s
+        if took_s > half_s:
+            self._piece = max(PIECE_MIN, int(size * half_s / took_s))
+        elif size >= self._piece and took_s < half_s / 4:
             self._piece = min(2 * self._piece, PIECE_MAX)
 
     def _go_on(self) -> None:

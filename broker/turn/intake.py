@@ -21,12 +21,11 @@ ROUND_S = 0.005
 class Intake:
     """That of one loop."""
 
-    def __init__(self, after_turn: Callable[[Callable[[], None]], object]) -> None:
-        """`after_turn`: has something called once, at the end of a turn that comes."""
-        self._after_turn = after_turn
+    def __init__(self, schedule: Callable[[], None]) -> None:
+        """`schedule`: has a turn come, at whose end `next_round` is called, as it is at every turn's."""
+        self._schedule = schedule
         self._waiting: deque[Callable[[], None]] = deque()
         self._spent_s = 0.0
-        self._is_due = False
         self._is_stopped = False
 
     def has_time(self) -> bool:
@@ -36,33 +35,28 @@ class Intake:
     def spend(self, took_s: float) -> None:
         """Something was taken in for so long."""
         self._spent_s += took_s
-        if not self._is_due:
-            self._begin()
 
     def wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` in a later round, after those who wait already; it says what it spends."""
-        self._waiting.append(go_on)
-        if not self._is_due:
-            self._begin()
+        if not self._is_stopped:
+            self._waiting.append(go_on)
+            self._schedule()
 
     def stop(self) -> None:
-        """No more rounds: nobody who waits is called."""
+        """Nobody who waits is called any more."""
         self._is_stopped = True
         self._waiting.clear()
 
-    def _begin(self) -> None:
-        if not self._is_stopped:
-            self._is_due = True
-            self._after_turn(self._round)
-
-    def _round(self) -> None:
-        self._is_due = False
+    def next_round(self) -> None:
+        """A turn has ended: whoever waits goes on, as far as the time goes."""
         self._spent_s = 0.0
+        if not self._waiting:
+            return
         try:
             for _ in range(len(self._waiting)):
                 if not (self._waiting and self.has_time()):
                     break
                 self._waiting.popleft()()
         finally:  # one that raises has left the rest as it was
-            if self._waiting and not self._is_due:
-                self._begin()
+            if self._waiting:
+                self._schedule()

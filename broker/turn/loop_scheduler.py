@@ -12,8 +12,8 @@ What many channels wait for (`HALVED`) leaves in several turns: whoever has a co
 writes what the first half has sent while the loop answers others. All at once they would be read together, and loop and
 disk would work by turns.
 
-Then `turn_ended` is called (`broker.turn.pacing`, which may pause or stay awake), and those who have sent much go on
-(`broker.turn.intake`). If one queue, channel or connection raises, that is reported, and the others are served all the
+Then those who have sent much go on (`broker.turn.intake`), and `turn_ended` is called (`broker.turn.pacing`, which may
+pause or stay awake). If one queue, channel or connection raises, that is reported, and the others are served all the
 same. Work that a stage makes for an earlier one (a dead letter, a consumer unblocked by a flush) is done in the next
 turn.
 State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit, the timers that
@@ -93,8 +93,8 @@ class LoopScheduler:
         self._is_touched = False
         self._timers: WeakSet[Timer] = WeakSet()
         self.outbox = Outbox(self._report, compiled_send())
-        self.intake = Intake(self._after_turn)
-        self._round: Callable[[], None] | None = None
+        self.intake = Intake(self._turn_is_due)
+        self.monotonic = time.monotonic
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
         self.turns = 0
@@ -110,10 +110,6 @@ class LoopScheduler:
     def deadline_ms(self) -> int:
         """Milliseconds since the epoch by the clock of the start, whatever became of that since."""
         return self._began_ms + time.monotonic_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-        return time.monotonic()
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` after `delay_s` seconds."""
@@ -238,8 +234,7 @@ class LoopScheduler:
         self._is_scheduled = True
         self._loop.call_soon(self._end_of_turn)
 
-    def _after_turn(self, callback: Callable[[], None]) -> None:
-        self._round = callback
+    def _turn_is_due(self) -> None:
         if not self._is_scheduled:
             self._schedule()
 
@@ -249,14 +244,6 @@ class LoopScheduler:
         if self._is_stopped:
             self._is_scheduled = False
             return
-        begin, self._round = self._round, None
-        try:
-            self._turn()
-        finally:
-            if begin is not None:
-                begin()  # behind the answers to those who sent little: they would else wait for it, too
-
-    def _turn(self) -> None:
         self._is_touched = False
         try:
             self._run_stages()
@@ -271,6 +258,8 @@ class LoopScheduler:
                 or self._completed
             ):
                 self._schedule()
+            # Behind the answers to those who sent little: they would else wait for it, too.
+            self.intake.next_round()
         self._turn_ended()
 
     def _run_stages(self) -> None:

@@ -43,7 +43,10 @@ class Collector(Protocol):
     """What a QueueLog needs of the engine."""
 
     def collect(self, command: Command, size: int) -> int:
-        """Put a command into the current commit and give the commit's epoch."""
+        """Put a command into the current commit and give the commit's epoch.
+
+        `size`: octets of the messages that it brings, or of those that come with an ack.
+        """
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Start a read; inline mode gives the result at once."""
@@ -153,10 +156,17 @@ class QueueLog:
         self._runs_bytes += weight
 
     def ack(
-        self, first_seq: int, last_seq: int, messages: Sequence[StoredMessage] | None = None
+        self,
+        first_seq: int,
+        last_seq: int,
+        messages: Sequence[StoredMessage] | None = None,
+        size: int = 0,
     ) -> None:
-        """Stage that first_seq..last_seq are gone. With `messages` (theirs, in order) no look-up is needed."""
-        epoch = self._collector.collect(Ack(self.queue_id, first_seq, last_seq, messages), 0)
+        """Stage that first_seq..last_seq are gone. With `messages` (theirs, in order) no look-up is needed.
+
+        `size`: octets of their bodies.
+        """
+        epoch = self._collector.collect(Ack(self.queue_id, first_seq, last_seq, messages), size)
         acked, follows = self._acked, (first_seq - 1, epoch)
         if (
             acked and acked[-1][1:] == follows

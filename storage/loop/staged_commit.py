@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
-from operator import attrgetter
 from typing import Final, TypeAlias
 
 from burrowmq.records import NamedTuple, dataclass
@@ -20,7 +19,6 @@ from burrowmq.storage.types import ALL, BackupJob, JsonValue, OnRead, StoredMess
 
 ACKED_BYTES: Final = 8 << 20
 """Of more acked messages a commit that waits for another one keeps none: whoever applies it looks them up."""
-_SIZE = attrgetter("size")
 
 
 class Open(NamedTuple):
@@ -126,13 +124,14 @@ class StagedCommit:
     gone: dict[int, QueueNames] = field(default_factory=dict)
     acked_bytes: int = 0
 
-    def take_ack(self, ack: Ack) -> None:
+    def take_ack(self, ack: Ack, size: int) -> None:
         """Take an ack in that waits for another commit, and that for a disk which may be full for hours.
+
+        `size`: octets of the messages that came with it.
 
         Publishers wait then, consumers do not: what they acknowledge is not to fill the memory.
         """
-        if ack.messages is not None:
-            self.acked_bytes += sum(map(_SIZE, ack.messages))
+        self.acked_bytes += size
         if self.acked_bytes <= ACKED_BYTES:
             self.commands.append(ack)
             return

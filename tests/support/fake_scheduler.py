@@ -37,7 +37,7 @@ class FakeScheduler:
         self.channels: list[Confirming] = []
         self.outputs: list[Flushable] = []
         self.outbox = Outbox(_raise, None)
-        self.intake = Intake(lambda callback: self.call_later(0, callback))
+        self.intake = Intake(lambda: self.call_later(0, self.intake.next_round))
         self._timers: list[tuple[float, int, FakeTimer]] = []
         self._count = itertools.count()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from burrowmq.protocol.codec import Message, load_message
+from burrowmq.protocol.codec import Message, body_bytes, load_message
 from burrowmq.protocol.constants import ON_DISK
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY
 
@@ -50,10 +50,17 @@ class MemoryLog:
         self.end_seq = max(self.end_seq, first_seq + len(messages))
         self.written_count += len(messages)
 
-    def ack(self, first_seq: int, last_seq: int, messages: Sequence[Message] | None = None) -> None:
+    def ack(
+        self,
+        first_seq: int,
+        last_seq: int,
+        messages: Sequence[Message] | None = None,
+        size: int = 0,
+    ) -> None:
         """Forget a range."""
         if messages is not None:
             assert len(messages) == last_seq - first_seq + 1
+        assert size == body_bytes(messages or ())
         for seq in range(first_seq, last_seq + 1):
             self.entries.pop(seq, None)
 

@@ -255,11 +255,13 @@ class Backlog:
             return self.ram.messages[0], self.ram.head_expiry
         return None
 
-    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
-        """Tell the store that these messages are gone for good."""
+    def forget(
+        self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind, size: int
+    ) -> None:
+        """Tell the store that these messages are gone for good. `size`: octets of the bodies that are given."""
         if kind & LOGGED and seqs:
             if isinstance(seqs, range) and seqs.step == 1:
-                self.log.ack(seqs.start, seqs.stop - 1, messages)
+                self.log.ack(seqs.start, seqs.stop - 1, messages, size)
             else:
                 self.log.ack_many(list(seqs))
 
@@ -283,18 +285,18 @@ class Backlog:
         if self.is_watched:
             self._owner.on_lost(0, 0)
         gone += [(seq, self._kind_of(messages[seq])) for seq in (*parked, *on_disk)]
-        self.forget(sorted(seq for seq, kind in gone if kind & LOGGED), None, LOGGED)
+        self.forget(sorted(seq for seq, kind in gone if kind & LOGGED), None, LOGGED, 0)
         return gone
 
     def purge(self) -> int:
         """Drop every ready message; returns how many there were. O(runs + returned)."""
         count = self.count
         for entry in self.requeued.heap:
-            self.forget((entry[0],), [entry[1]], entry[3])
+            self.forget((entry[0],), [entry[1]], entry[3], entry[1].size)
         for first, stop, _ in self.requeued.parked:
             self.log.ack(first, stop - 1, None)
         for seqs, kind in self.ram.by_kind():
-            self.forget(seqs, None, kind)
+            self.forget(seqs, None, kind, 0)
         if self.disk.count:
             self.log.ack(self.disk.first, self.next_seq - 1, None)
         self.let_go()

@@ -24,7 +24,7 @@ from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.run import DeliveryRun, Loaded
 from burrowmq.broker.queue.serve.rate import ConsumptionRate
 from burrowmq.broker.words.no_items import NoItems
-from burrowmq.protocol.codec import Message, by_priority
+from burrowmq.protocol.codec import Message, body_bytes, by_priority
 from burrowmq.protocol.constants import PERSISTENT
 
 READ_COUNT = 2048
@@ -101,7 +101,7 @@ class Drops:
             # Who is dropped as a dead letter is wanted in RAM as much as who is consumed.
             self._rate.note(len(run.messages))
         self._dead_letters.send("maxlen", run.messages)
-        backlog.forget(run.seqs, run.messages, run.kind)
+        backlog.forget(run.seqs, run.messages, run.kind, run.size)
 
     def bury_unread(self, backlog: Backlog, seqs: range) -> None:
         """Messages that were taken, unread, from the head of a level on disk."""
@@ -140,7 +140,7 @@ class Drops:
                 waiting.popleft()
                 backlog.dying_count -= len(what.messages)
                 self._dead_letters.send("maxlen", what.messages)
-                backlog.forget(what.seqs, what.messages, what.kind)
+                backlog.forget(what.seqs, what.messages, what.kind, what.size)
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         """The store has read from the first that waits on. What it does not give is gone, or damaged.
@@ -158,7 +158,7 @@ class Drops:
         messages = [message for seq, message, _ in loaded if seq < stop]
         self._dead_letters.send("maxlen", messages)
         if len(messages) == stop - seqs.start:
-            backlog.log.ack(seqs.start, stop - 1, messages)
+            backlog.log.ack(seqs.start, stop - 1, messages, body_bytes(messages))
         elif messages:
             backlog.log.ack_many([seq for seq, _, _ in loaded if seq < stop])
 

@@ -143,7 +143,7 @@ class Expiry:
                 assert run is not None
                 self._dead_letters.send("expired", run.messages)
                 self._counts.gone(len(run.messages), run.size, run.kind)
-                level.forget(run.seqs, run.messages, run.kind)
+                level.forget(run.seqs, run.messages, run.kind, run.size)
             if level.count:
                 if _needs_head(level):
                     level.load(HEAD_BATCH, 1 << 20, 1)

@@ -135,7 +135,7 @@ class Dealing(Generic[Kept]):
         no_ack = consumer.no_ack
         self._counts.handed_out(run, no_ack, is_delivery=True)
         if no_ack and run.kind is not TRANSIENT:
-            backlog.forget(run.seqs, run.messages, run.kind)
+            backlog.forget(run.seqs, run.messages, run.kind, run.size)
         consumer.channel.deliver(consumer, self._origins[backlog.level], run)
 
 

@@ -132,7 +132,7 @@ def test_what_is_acknowledged_while_a_commit_waits_for_hours_does_not_fill_the_m
         answer = log.read(seq, 1, 1 << 20, lambda *_: None)
         assert answer is not None
         ((found, message, _),) = answer[0]
-        log.ack(found, found, [message])
+        log.ack(found, found, [message], message.size)
         if seq == 100:
             other.ack(7, 8, None)
         engine.hand_over()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 import pytest
@@ -12,15 +11,18 @@ from burrowmq.broker.turn.intake import ROUND_S, Intake
 
 class World:
     def __init__(self) -> None:
-        self.due: deque[Callable[[], None]] = deque()
-        self.intake = Intake(self.due.append)
+        self.is_due = False
+        self.intake = Intake(self._schedule)
         self.served: list[str] = []
 
+    def _schedule(self) -> None:
+        self.is_due = True
+
     def iterate(self) -> list[str]:
-        """One iteration of the loop: who had a turn in it."""
+        """One turn, which has ended: who went on then."""
         self.served.clear()
-        for _ in range(len(self.due)):
-            self.due.popleft()()
+        self.is_due = False
+        self.intake.next_round()
         return list(self.served)
 
     def turn(self, name: str, took_s: float, more: int = 0) -> Callable[[], None]:
@@ -39,11 +41,12 @@ def test_the_time_of_a_round_is_everybodys():
     world = World()
     for name in "abcde":
         world.intake.wait(world.turn(name, ROUND_S / 2, more=1))
-    assert world.served == [], "not in this iteration"
+    assert world.served == [], "not in this turn"
+    assert world.is_due
     turns = [world.iterate() for _ in range(5)]
     assert turns == [["a", "b"], ["c", "d"], ["e", "a"], ["b", "c"], ["d", "e"]]
     assert world.iterate() == []
-    assert not world.due, "a loop with nothing to take in sleeps"
+    assert not world.is_due, "a loop with nothing to take in sleeps"
 
 
 def test_nobody_has_two_turns_in_a_round():
@@ -72,6 +75,7 @@ def test_one_that_raises_is_left_out_and_no_other():
         world.intake.wait(go_on)
     with pytest.raises(MemoryError):
         world.iterate()
+    assert world.is_due, "those behind it are not left waiting for somebody else's turn"
     assert world.iterate() == ["a", "b"]
 
 
@@ -81,4 +85,4 @@ def test_no_round_comes_after_the_end():
     world.intake.stop()
     assert world.iterate() == []
     world.intake.wait(world.turn("b", 0))
-    assert not world.due
+    assert not world.is_due

@@ -71,8 +71,9 @@ def test_who_passes_on_to_a_queue_through_others_does_so() -> None:
 def test_the_first_ack_of_a_commit_may_be_of_more_than_it_keeps() -> None:
     """A purge, or one acknowledgement of many large messages, while the commit before is at the disk."""
     commit = StagedCommit(1)
-    large = [FakeMessage(b"", b"", ACKED_BYTES // 2 + 1)] * 2
-    commit.take_ack(Ack(7, 0, 1, large))
-    commit.take_ack(Ack(7, 2, 3, large))
-    commit.take_ack(Ack(8, 4, 5, large))
+    size = ACKED_BYTES // 2 + 1
+    large = [FakeMessage(b"", b"", size)] * 2
+    commit.take_ack(Ack(7, 0, 1, large), 2 * size)
+    commit.take_ack(Ack(7, 2, 3, large), 2 * size)
+    commit.take_ack(Ack(8, 4, 5, large), 2 * size)
     assert commit.commands == [Ack(7, 0, 3, None), Ack(8, 4, 5, None)]

@@ -128,11 +128,11 @@ def test_forgetting_tells_the_store_only_what_it_knows():
     world.append(b"0", b"1", b"2", kind=DURABLE)
     world.append(b"3")
     run = world.backlog.take(10, ALL)
-    world.backlog.forget(run.seqs[:1], run.messages[:1], run.kind)
-    world.backlog.forget((2,), run.messages[2:], run.kind)
+    world.backlog.forget(run.seqs[:1], run.messages[:1], run.kind, run.messages[0].size)
+    world.backlog.forget((2,), run.messages[2:], run.kind, run.messages[2].size)
     assert sorted(world.log.entries) == [1]
     transient = world.backlog.take(10, ALL)
-    world.backlog.forget(transient.seqs, transient.messages, transient.kind)
+    world.backlog.forget(transient.seqs, transient.messages, transient.kind, transient.size)
     assert sorted(world.log.entries) == [1]
 
 
