@@ -3,7 +3,7 @@
 `LoopScheduler` implements `clock.Scheduler` on asyncio. Everything marked dirty while sockets were read is handled in
 one callback, in fixed order:
 
-  1 pump dirty queues      deliveries go into the connections' buffers
+  1 pump dirty queues      deliveries go into the connections' buffers, for `PUMP_S`
   2 hand over the commit   what was staged goes to the disk thread (one commit in flight, the next collects)
   3 confirms               acks and nacks that wait for nothing any more
   4 flush outputs          one write per dirty connection, those of many together (`outbox`)
@@ -39,6 +39,10 @@ LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 IDLE_INTERVALS = 10
 HALVED = 64
 """Channels with confirms due, above which half of them have theirs in this turn: who has waited longest."""
+PUMP_S = 0.01
+"""How long the queues of a turn may take; those that are left come first in the next."""
+TOGETHER = 4
+"""Queues between two looks at the clock: what one may send in a turn is limited, too."""
 WAITERS_MIN = 1000
 """So many may wait for commits, and as many again as did when it was looked last, before those that are gone go."""
 
@@ -265,12 +269,8 @@ class LoopScheduler:
     def _run_stages(self) -> None:
         self.turns += 1
         queues, self._queues = self._queues, []
-        for queue in queues if not self._is_failed else ():
-            queue.is_dirty = False
-            try:
-                queue.pump()
-            except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
-                self._report(error)
+        if not self._is_failed:
+            self._pump(queues)
         self._hand_over()  # which may report a commit: those that waited for it have their turn now
         channels, self._channels = self._channels, []
         # When the store has failed this is the last turn before connections are closed.
@@ -290,6 +290,18 @@ class LoopScheduler:
         if self._completed:
             self._emit_completed()
         self._flush()
+
+    def _pump(self, queues: list[Pumpable]) -> None:
+        until = self.monotonic() + PUMP_S if len(queues) > TOGETHER else 0.0
+        for index, queue in enumerate(queues, 1):
+            queue.is_dirty = False
+            try:
+                queue.pump()
+            except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
+                self._report(error)
+            if until and not index % TOGETHER and self.monotonic() > until:
+                self._queues = queues[index:] + self._queues
+                return
 
     def _flush(self) -> None:
         outputs, self._outputs = self._outputs, []

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
 from burrowmq.broker.turn import loop_scheduler
-from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S, LoopScheduler, SystemEntropy
+from burrowmq.broker.turn.loop_scheduler import (
+    LAG_BUCKETS_S,
+    PUMP_S,
+    TOGETHER,
+    LoopScheduler,
+    SystemEntropy,
+)
 from burrowmq.broker.turn.outbox import MANY, Outbox
 from burrowmq.storage import real_time
 from tests.support.bench.loop import ManualLoop
@@ -87,6 +94,33 @@ def test_what_a_stage_makes_for_a_later_one_needs_no_turn_of_its_own():
     world.scheduler.queue_dirty(queue)
     world.loop.run()
     assert (world.order, world.scheduler.turns) == (["hand over", "write"], 1)
+
+
+def test_queues_that_take_long_together_are_pumped_in_several_turns_each_once():
+    world = World()
+    scheduler = world.scheduler
+    now, served = [0.0], list[int]()
+    scheduler.monotonic = lambda: now[0]  # type: ignore[method-assign,assignment]
+
+    def pump(number: int) -> None:
+        now[0] += PUMP_S / TOGETHER
+        served.append(number)
+
+    queues = [Part(world) for _ in range(3 * TOGETHER)]
+    late = Part(world)
+    for number, queue in enumerate([*queues, late]):
+        queue.pump = partial(pump, number)  # type: ignore[method-assign]
+    for queue in queues:
+        scheduler.queue_dirty(queue)
+    world.loop.run_once()
+    first = list(served)
+    assert world.order == ["hand over"], "the turn has all its stages"
+    scheduler.queue_dirty(late)
+    scheduler.queue_dirty(queues[-1])
+    world.loop.run()
+    assert first == list(range(2 * TOGETHER))
+    assert served == list(range(3 * TOGETHER + 1))
+    assert not any(queue.is_dirty for queue in (*queues, late))
 
 
 def test_those_who_have_sent_much_go_on_behind_the_answers_of_a_turn():
