@@ -28,7 +28,7 @@ from typing import Protocol
 YOUNG = 5000
 """Objects that are made, and not let go of, before the collector looks at these. Python's own figure is 700."""
 THRESHOLDS = (YOUNG, 2, 50)
-"""With it: looks at the young before those that were young are looked at, and such looks before all are, at the soonest.
+"""Then: looks at the young before those that were young are looked at, and such looks before all are, at the soonest.
 Python's own ten would be 50,000 objects at one moment, 20 ms, where messages to many queues stay."""
 
 
