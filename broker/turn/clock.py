@@ -76,8 +76,9 @@ class Confirming(Protocol):
 class Scheduler(Clock, Protocol):
     """Timers, and the ordered stages at the end of a loop turn.
 
-    Stages, in this order: pump dirty queues; hand the commit to the disk thread; confirms; one write per dirty
-    connection. Marking twice in a turn is harmless; marking costs one attribute test when already marked.
+    Stages, in this order: pump dirty queues, as far as the time of a turn goes; hand the commit to the disk thread;
+    confirms; one write per dirty connection. Marking twice in a turn is harmless; marking costs one attribute test when
+    already marked.
     """
 
     committed_epoch: int

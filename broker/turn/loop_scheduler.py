@@ -98,7 +98,7 @@ class LoopScheduler:
         self._timers: WeakSet[Timer] = WeakSet()
         self.outbox = Outbox(self._report, compiled_send())
         self.intake = Intake(self._turn_is_due)
-        self.monotonic = time.monotonic
+        self.monotonic: Callable[[], float] = time.monotonic  # without a frame: reads are timed
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
         self.turns = 0
@@ -163,7 +163,7 @@ class LoopScheduler:
     # -- marks --------------------------------------------------------------------------------------------------
 
     def queue_dirty(self, queue: Pumpable) -> None:
-        """Pump `queue` at the end of this turn."""
+        """Pump `queue` at the end of this turn, or of a later one if those before it take long."""
         if not queue.is_dirty:
             queue.is_dirty = True
             self._queues.append(queue)

@@ -100,7 +100,7 @@ def test_queues_that_take_long_together_are_pumped_in_several_turns_each_once():
     world = World()
     scheduler = world.scheduler
     now, served = [0.0], list[int]()
-    scheduler.monotonic = lambda: now[0]  # type: ignore[method-assign,assignment]
+    scheduler.monotonic = lambda: now[0]
 
     def pump(number: int) -> None:
         now[0] += PUMP_S / TOGETHER
