@@ -50,6 +50,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="K",
         help="with --ref: so many times the messages, where a row takes less than a second",
     )
+    compare.add_argument(
+        "--turns",
+        type=int,
+        default=1,
+        metavar="K",
+        help="with --ref: in each round both commits' nodes run side by side and are measured by turns, K times each",
+    )
     return parser
 
 
@@ -82,10 +89,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    if options.longer < 1:
-        raise ValueError("--longer takes a whole number from 1 on")
+    if options.longer < 1 or options.turns < 1:
+        raise ValueError("--longer and --turns take whole numbers from 1 on")
     if options.ref is not None:
-        old, new = reference.measure(options.ref, options.only, options.rounds, options.longer)
+        old, new = reference.measure(
+            options.ref, options.only, options.rounds, options.longer, options.turns
+        )
     elif options.old is None or options.new is None:
         raise ValueError("compare needs two result files, or --ref COMMIT")
     else:

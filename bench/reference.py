@@ -47,10 +47,14 @@ def _only(results: Results, peer: str) -> Results:
     return replace(results, measures=kept)
 
 
-def measure(commit: str, only: list[str], rounds: int, longer: int = 1) -> tuple[Results, Results]:
+def measure(
+    commit: str, only: list[str], rounds: int, longer: int = 1, turns: int = 1
+) -> tuple[Results, Results]:
     """Results of `commit` and of this checkout, from one interleaved run of the load scenarios.
 
-    `longer`: with so many times the messages of a quick run.
+    `longer`: with so many times the messages of a quick run. `turns`: the two nodes of a round alternate so often. A
+    process has a rate of its own for as long as it lives, some percent beside another of the same commit, and the
+    machine has another each second: many rounds mend the one, many turns the other.
     """
     chosen = runner.select(only or _USUAL, is_full=False)
     with worktree(commit) as path:
@@ -69,6 +73,7 @@ def measure(commit: str, only: list[str], rounds: int, longer: int = 1) -> tuple
                 touched_bytes=_TOUCHED_BYTES,
                 is_fresh=True,
                 longer=longer,
+                turns=turns,
             )
             found = runner.run(plan, versions)
         finally:

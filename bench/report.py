@@ -268,12 +268,23 @@ class Change:
         return "no worse" if self.high <= 1 + _ALLOWED else "unsettled"
 
 
-def change(before: dict[int, float], after: dict[int, float]) -> Change | None:
-    """Compare CPU per message round by round; None without a common round.
+def round_ratios(
+    before: dict[tuple[int, int], float], after: dict[tuple[int, int], float]
+) -> list[float]:
+    """What each round says of a value, by (round, turn): the median ratio of its turns, each beside its neighbour."""
+    found: dict[int, list[float]] = {}
+    for turn, value in after.items():
+        if before.get(turn):
+            found.setdefault(turn[0], []).append(value / before[turn])
+    return [median(ratios) for ratios in found.values()]
+
+
+def change(ratios: Iterable[float]) -> Change | None:
+    """What became of a value, given what each round says; None without a round.
 
     The interval is that of the sign test: it asks nothing of how the noise is distributed.
     """
-    pairs = sorted(after[number] / before[number] for number in after if before.get(number))
+    pairs = sorted(ratios)
     if not pairs:
         return None
     rank, chance = 0, 0.5 ** len(pairs)
@@ -291,7 +302,8 @@ def compare(old: Results, new: Results) -> str:
     for scenario in SCENARIOS:
         for peer in PEERS:
             before, after = (each.of(scenario.key, peer, "cpu_us") for each in (old, new))
-            found = change(before, after)
+            turns = (each.by_turn(scenario.key, peer, "cpu_us") for each in (old, new))
+            found = change(round_ratios(*turns))
             if found is None:
                 continue
             rate_before, rate_after = (

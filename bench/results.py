@@ -7,6 +7,7 @@ recomputed; `FORMAT` rises when a reader would misunderstand an older file.
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 
 FORMAT = 1
 
@@ -22,6 +23,8 @@ class Measure:
     mode: str = ""
     limit: str = ""
     failure: str = ""
+    turn: int = 0
+    """Which it is of several in a round that alternate with the other peer's."""
 
 
 @dataclass(slots=True)
@@ -37,9 +40,16 @@ class Results:
     format: int = FORMAT
 
     def of(self, scenario: str, peer: str, value: str) -> dict[int, float]:
-        """Round → value, for the rounds that have it."""
+        """Round → value, for the rounds that have it; the median where a round has several."""
+        found: dict[int, list[float]] = {}
+        for (number, _), each in self.by_turn(scenario, peer, value).items():
+            found.setdefault(number, []).append(each)
+        return {number: median(values) for number, values in found.items()}
+
+    def by_turn(self, scenario: str, peer: str, value: str) -> dict[tuple[int, int], float]:
+        """(Round, turn) → value, for those that have it."""
         return {
-            each.round: each.values[value]
+            (each.round, each.turn): each.values[value]
             for each in self.measures
             if each.scenario == scenario and each.peer == peer and value in each.values
         }

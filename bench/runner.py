@@ -7,7 +7,7 @@ other are disturbed alike, so ratios are formed per round and only then averaged
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,11 +31,13 @@ class Plan:
     peers: tuple[str, ...]
     scratch: Path | None = None
     touched_bytes: int = 0
-    """Free memory that is used once before each measurement, so that none pays for what its host hands out."""
+    """Free memory that is used once before each node's first measurement, so that none pays for what its host hands out."""
     is_fresh: bool = False
-    """Each measurement has a node of its own: what one process holds back of its memory would favour a whole run."""
+    """Each round's measurements have a node of their own: what one process holds back of its memory would favour a whole run."""
     longer: int = 1
     """Loads have so many times their messages."""
+    turns: int = 1
+    """So often each peer is measured in a round, by turns with the others and on the same node."""
 
 
 def say(text: str) -> None:
@@ -70,13 +72,14 @@ def installed(wanted: list[str]) -> dict[str, str]:
     return versions
 
 
-def _measure(stage: Stage, scenario: Scenario, peer: str, number: int) -> Measure:
+def _measure(stage: Stage, scenario: Scenario, peer: str, number: int, turn: int) -> Measure:
     try:
         outcome = scenario.run(stage, peer)
     except (native.GeneratorFailed, perftest.PerfTestFailed, NodeFailed, OSError) as failure:
         stage.drop(peer)
-        return Measure(scenario.key, peer, number, {}, failure=str(failure).strip())
-    return Measure(scenario.key, peer, number, outcome.values, outcome.mode, outcome.limit)
+        return Measure(scenario.key, peer, number, {}, failure=str(failure).strip(), turn=turn)
+    mode, limit = outcome.mode, outcome.limit
+    return Measure(scenario.key, peer, number, outcome.values, mode, limit, turn=turn)
 
 
 def _describe(measure: Measure) -> str:
@@ -89,6 +92,17 @@ def _describe(measure: Measure) -> str:
     if not parts or "rate" not in values:
         parts += [f"{name} {value:,.4g}" for name, value in values.items() if name != "cpu_us"]
     return ", ".join([*parts, measure.limit]).rstrip(", ")
+
+
+def _round(stage: Stage, plan: Plan, scenario: Scenario, number: int) -> Iterator[Measure]:
+    peers = [peer for peer in scenario.peers if peer in plan.peers]
+    for turn in range(plan.turns):
+        for peer in random.sample(peers, len(peers)):
+            if plan.touched_bytes and turn == 0:
+                procfs.touch_memory(plan.touched_bytes)
+            yield _measure(stage, scenario, peer, number, turn)
+            if plan.is_fresh and turn == plan.turns - 1:
+                stage.drop(peer)
 
 
 def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
@@ -108,15 +122,9 @@ def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
             for scenario in plan.scenarios:
                 if number >= scenario.max_rounds:
                     continue
-                peers = [peer for peer in scenario.peers if peer in plan.peers]
-                for peer in random.sample(peers, len(peers)):
-                    if plan.touched_bytes:
-                        procfs.touch_memory(plan.touched_bytes)
-                    measure = _measure(stage, scenario, peer, number)
+                for measure in _round(stage, plan, scenario, number):
                     results.measures.append(measure)
-                    if plan.is_fresh:
-                        stage.drop(peer)
-                    head = f"round {number + 1}/{plan.rounds} {scenario.key} {peer}"
+                    head = f"round {number + 1}/{plan.rounds} {scenario.key} {measure.peer}"
                     progress(f"{head}: {_describe(measure)}")
     except KeyboardInterrupt:
         results.cut(max(number, 1))

@@ -46,8 +46,10 @@ def table(old: Sequence[Rates], new: Sequence[Rates]) -> str:
     """Return Markdown: a line for each row that both have; the change is that of the time a message takes."""
     lines = ["| rows/s | old | new | time | surely (95 %) | |", "|---|---|---|---|---|---|"]
     for row, (title, _) in ROWS.items():
-        times = _times(old, row), _times(new, row)
-        found = change(*times)
+        times = before_s, after_s = _times(old, row), _times(new, row)
+        found = change(
+            after_s[number] / before_s[number] for number in after_s if number in before_s
+        )
         if found is None:
             continue
         before, after = (

@@ -28,3 +28,12 @@ def test_values_are_found_by_round() -> None:
     found.measures = [Measure("idle", "burrowmq", n, {"open_s": n / 2}) for n in (0, 1)]
     assert found.of("idle", "burrowmq", "open_s") == {0: 0.0, 1: 0.5}
     assert found.of("idle", "rabbitmq", "open_s") == {}
+
+
+def test_a_round_of_several_turns_has_their_median() -> None:
+    found = Results(False, 1, "now", {}, {})
+    found.measures = [
+        Measure("idle", "burrowmq", 0, {"s": s}, turn=t) for t, s in enumerate((1.0, 9.0, 2.0))
+    ]
+    assert found.of("idle", "burrowmq", "s") == {0: 2.0}
+    assert found.by_turn("idle", "burrowmq", "s") == {(0, 0): 1.0, (0, 1): 9.0, (0, 2): 2.0}

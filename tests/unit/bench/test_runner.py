@@ -106,3 +106,36 @@ def test_a_fresh_plan_throws_the_node_of_each_measurement_away(
         assert dropped == touched == []
         runner.run(plan, {}, lambda _line: None)
     assert (dropped, touched) == (["burrowmq"] * 2, [5, 5])
+
+
+def test_the_nodes_of_a_round_take_turns_before_they_are_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Stage, "drop", lambda _stage, peer: done.append(f"{peer} dropped"))
+    monkeypatch.setattr(runner.procfs, "touch_memory", lambda _size: done.append("touched"))
+
+    def run(_stage: Stage, peer: str) -> Outcome:
+        done.append(peer)
+        return Outcome({"rate": 1.0})
+
+    plan = runner.Plan(
+        is_full=False,
+        rounds=2,
+        scenarios=(Scenario(key="one", title="", run=run),),
+        peers=("burrowmq", "rabbitmq"),
+        scratch=tmp_path,
+        is_fresh=True,
+        touched_bytes=5,
+        turns=3,
+    )
+    found = runner.run(plan, {}, lambda _line: None)
+    assert len(done) == 2 * 10
+    for one in (done[:10], done[10:]):
+        assert (one[0], one[2]) == ("touched", "touched")
+        assert {one[1], one[3]} == {one[4], one[5]} == {"burrowmq", "rabbitmq"}
+        # One node's last turn is behind the other's, which is gone by then.
+        assert sorted(one[6:]) == ["burrowmq", "burrowmq dropped", "rabbitmq", "rabbitmq dropped"]
+    assert sorted(found.by_turn("one", "rabbitmq", "rate")) == [
+        (n, t) for n in range(2) for t in range(3)
+    ]
