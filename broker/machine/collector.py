@@ -12,6 +12,8 @@ Nor is it to look at what a commit's messages are made of while they are on thei
 their confirms it came by in the middle of each commit, at all the runs and ranges in it. That was 4 % of the processor
 time; with `YOUNG` it is a tenth of a percent.
 
+Nor at everything in the middle of what makes it more: that is done when nobody waits (`broker.machine.circles`).
+
 State owned: how often it came by before the start; all else is the process's. Called by `broker.node` and management,
 at starts, stops and an operator's wish. Cost of each: one full collection, in the thread that calls.
 
@@ -27,9 +29,10 @@ from typing import Protocol
 
 YOUNG = 5000
 """Objects that are made, and not let go of, before the collector looks at these. Python's own figure is 700."""
-THRESHOLDS = (YOUNG, 2, 50)
-"""Then: looks at the young before those that were young are looked at, and such looks before all are, at the soonest.
-Python's own ten would be 50,000 objects at one moment, 20 ms, where messages to many queues stay."""
+THRESHOLDS = (YOUNG, 2, 1_000_000_000)
+"""Then: looks at the young before those that were young are looked at, and such looks before all are, which is never:
+`broker.machine.circles` has that done. Python's own ten would be 50,000 objects at one moment, 20 ms, where messages to
+many queues stay."""
 
 
 class Collector(Protocol):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from burrowmq.broker.machine.alarms import Alarms
-from burrowmq.broker.machine.reclaim import Reclaim
+from burrowmq.broker.machine.reclaim import Allocator, Reclaim
 from burrowmq.broker.machine.resources import Measurement, amount
 from burrowmq.broker.queue.memory.ram_share import RamShare
 from burrowmq.broker.turn.clock import Scheduler, Timer
@@ -71,7 +71,7 @@ class Monitor:
         alarms: Alarms,
         vhosts: Mapping[str, Vhost],
         scheduler: Scheduler,
-        reclaim: Reclaim,
+        allocator: Allocator,
         ram_share: RamShare,
         intervals: Intervals = Intervals(),  # noqa: B008 - it cannot change
     ) -> None:
@@ -83,7 +83,7 @@ class Monitor:
         self._alarms = alarms
         self._vhosts = vhosts
         self._scheduler = scheduler
-        self._reclaim = reclaim
+        self._reclaim = Reclaim(allocator)
         self._ram_share = ram_share
         self._intervals = intervals
         self._timers: dict[str, Timer] = {}
@@ -114,9 +114,13 @@ class Monitor:
     def _look_at_memory(self) -> None:
         self._memory_later()  # first: whatever fails here, the next one comes
         self._measure_memory()
-        is_short = self.is_paging or "memory" in self._alarms.active
-        if self._reclaim.look(self.last.rss_bytes, is_short=is_short):
+        if self._reclaim.look(self.last.rss_bytes, is_short=self.is_short):
             self._measure_memory()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there is too little memory, or queues page out because there soon may be."""
+        return self.is_paging or "memory" in self._alarms.active
 
     def give_back_memory(self) -> None:
         """Return what lies unused to the system now, and act on what is left."""

@@ -23,7 +23,7 @@ from burrowmq.broker.definitions import restore as definitions
 from burrowmq.broker.definitions.parameters import MIGRATION_NOTE, SHOVEL, Parameters
 from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
-from burrowmq.broker.machine.reclaim import Reclaim
+from burrowmq.broker.machine.circles import Circles
 from burrowmq.broker.node import options, self_check
 from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
@@ -137,16 +137,15 @@ class RunningNode:
         self.ack_timeouts = AckTimeouts(
             self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )
-        self._sweep = Sweep(
-            self.scheduler,
-            (
-                self._heartbeats.look,
-                *(() if busy_wait is None else (busy_wait.look,)),
-                self.ack_timeouts.look,
-                self._start_batches.look,
-            ),
-            observer,
-        )
+        circles = Circles(process.machine.collector, self.metrics, self.scheduler, self.monitor)
+        looks = [
+            self._heartbeats.look,
+            self.ack_timeouts.look,
+            self._start_batches.look,
+            circles.look,
+        ]
+        looks += [] if busy_wait is None else [busy_wait.look]
+        self._sweep = Sweep(self.scheduler, looks, observer)
         self._offered = options.offered(config, server_properties(self.cluster_name))
         self._context = self._make_context()
         self.acceptor = Acceptor(
@@ -238,7 +237,7 @@ class RunningNode:
             self.alarms,
             self.vhosts,
             self.scheduler,
-            Reclaim(self.process.machine.allocator),
+            self.process.machine.allocator,
             self._factory.ram_share,
             options.intervals(config.resources),
         )

@@ -134,7 +134,9 @@ class TlsSocket(PendingSocket):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
         if self._inner is not None:
-            self._inner.connection_lost(exc)
+            # They hold each other, and are to go now and not when the collector comes by.
+            inner, self._inner = self._inner, None
+            inner.connection_lost(exc)
         elif not self._is_over:
             self._fail(_CLOSED_EARLY)
 

@@ -12,29 +12,19 @@ import platform
 import time
 from collections.abc import Iterator
 from datetime import datetime
-from importlib import metadata
 from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.peer import pem
+from burrowmq.broker.product import RABBITMQ_VERSION, VERSION
 from burrowmq.management import process, settings
 
 PRODUCT_NAME = "RabbitMQ"
-# Clients and dashboards branch on it; our own version stands beside it.
-RABBITMQ_VERSION = "3.13.7"
 PLUGINS = settings.PLUGINS
 
 Document = dict[str, Any]
-
-
-def burrowmq_version() -> str:
-    """Our own version."""
-    try:
-        return metadata.version("burrowmq")
-    except metadata.PackageNotFoundError:
-        return "0.0.0"
 
 
 def uptime_s(node: RunningNode) -> float:
@@ -180,7 +170,7 @@ def document(node: RunningNode) -> Document:
             "used": figures.threads,
         },
         "product_name": "BurrowMQ",
-        "product_version": burrowmq_version(),
+        "product_version": VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
         "raft_data_directory": "",
         "release_series_support_status": "supported",
@@ -195,7 +185,7 @@ def document(node: RunningNode) -> Document:
         "vm_memory_high_watermark_limit": limits["memory_bytes"],
         "vm_memory_high_watermark_setting": limits["memory_setting"],
         "burrowmq": {
-            "version": burrowmq_version(),
+            "version": VERSION,
             "codec": str(node.process.codec_name),
             "confirm": str(config.store.confirm),
         },

@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.product import RABBITMQ_VERSION
 from burrowmq.broker.rules.policy import PolicyKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -216,7 +217,7 @@ async def rebalance(call: Call) -> web.Response:
 
 async def ready(call: Call) -> web.Response:
     """Answers once the listeners are open, which is after recovery; the node's name and process."""
-    return reply({"node": call.node.name, "pid": os.getpid(), "version": status.RABBITMQ_VERSION})
+    return reply({"node": call.node.name, "pid": os.getpid(), "version": RABBITMQ_VERSION})
 
 
 async def environment(call: Call) -> web.Response:

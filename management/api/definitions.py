@@ -16,6 +16,7 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.broker.definitions.parameters import INTERNAL
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.product import RABBITMQ_VERSION
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words import json_document
@@ -117,7 +118,7 @@ def _same(row: Row) -> Row:
 
 
 def _head(vhost: str | None) -> Row:
-    version = status.RABBITMQ_VERSION
+    version = RABBITMQ_VERSION
     if vhost is not None:
         return {"rabbit_version": version}
     return {

@@ -14,6 +14,7 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log_tail import SEVERITY
 from burrowmq.management import process, settings
 from burrowmq.management.aio import web
@@ -36,7 +37,7 @@ async def node_page(call: Call) -> web.Response:
         {
             "node": {
                 **{key: row[key] for key in _NODE_KEYS},
-                "version": status.burrowmq_version(),
+                "version": VERSION,
                 "codec": node.process.codec_name,
                 "confirm": config.store.confirm,
                 "python": status.process_document(call.host)["erlang_version"],

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.product import RABBITMQ_VERSION, VERSION
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process, settings
 from burrowmq.management.aio import web
@@ -116,16 +117,16 @@ async def document(call: Call, ranges: Ranges = NO_RANGES, vhost: str = "") -> d
         objects = _objects_of(call, seen, is_one=bool(vhost))
         depths = await sums.depths(seen)
     return {
-        "management_version": status.RABBITMQ_VERSION,
+        "management_version": RABBITMQ_VERSION,
         "rates_mode": "basic",
         "sample_retention_policies": retention.shown(history.policies),
         "exchange_types": [
             {"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES
         ],
-        "product_version": status.RABBITMQ_VERSION,
+        "product_version": RABBITMQ_VERSION,
         "product_name": status.PRODUCT_NAME,
-        "rabbitmq_version": status.RABBITMQ_VERSION,
-        "burrowmq_version": status.burrowmq_version(),
+        "rabbitmq_version": RABBITMQ_VERSION,
+        "burrowmq_version": VERSION,
         "cluster_name": node.cluster_name,
         "erlang_version": "0",
         "erlang_full_version": "none: BurrowMQ runs on Python",
@@ -247,7 +248,7 @@ def _node_figures(call: Call) -> dict[str, Any]:
             for name, text in AUTH_MECHANISMS
         ],
         "applications": [
-            {"name": "rabbit", "description": "BurrowMQ", "version": status.RABBITMQ_VERSION}
+            {"name": "rabbit", "description": "BurrowMQ", "version": RABBITMQ_VERSION}
         ],
         "contexts": _contexts(call),
         "log_files": settings.log_files(node.config),

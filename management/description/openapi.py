@@ -12,9 +12,9 @@ import re
 from functools import cache, partial
 from typing import Any
 
+from burrowmq.broker.product import RABBITMQ_VERSION, VERSION
 from burrowmq.management.aio import web
 from burrowmq.management.answers.reply import Call, Route, dump
-from burrowmq.management.answers.status import RABBITMQ_VERSION, burrowmq_version
 from burrowmq.management.description.bodies import BODIES, OBJECT, WITHOUT_BODY
 
 VARIABLE = re.compile(r"\{(\w+)(?::([^}]+))?\}")
@@ -87,7 +87,7 @@ def openapi(routes: tuple[Route, ...]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "BurrowMQ: RabbitMQ's HTTP API",
-            "version": burrowmq_version(),
+            "version": VERSION,
             "description": f"The API of RabbitMQ {RABBITMQ_VERSION}. Paths below /api/burrowmq are burrowctl's and the"
             " UI's own, and may change. In a path a virtual host and every name is percent-encoded: / is %2F.",
         },

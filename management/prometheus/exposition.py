@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import cache
 from importlib import metadata
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from prometheus_client.registry import Collector
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.product import RABBITMQ_VERSION, VERSION
 from burrowmq.broker.queue.dormant import DORMANT_BYTES
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.vhost import Vhost
@@ -172,16 +174,22 @@ def _single(prefix: str, metric: Metric, value: float) -> Family:
 # -- the node ----------------------------------------------------------------------------------------------------
 
 
+@cache
+def _client_version() -> str:
+    """Of the library that a running node has loaded."""
+    return metadata.version("prometheus_client")
+
+
 def _identity(prefix: str, node: RunningNode) -> Iterator[Family]:
     build = UnknownMetricFamily(
         f"{prefix}build_info", "Versions",
         labels=["rabbitmq_version", "prometheus_plugin_version", "prometheus_client_version", "erlang_version",
                 "product_version", "product_name"],
     )  # fmt: skip
-    client = metadata.version("prometheus_client")
+    client = _client_version()
     build.add_metric(
-        [status.RABBITMQ_VERSION, status.RABBITMQ_VERSION, client, f"CPython {platform.python_version()}",
-         status.burrowmq_version(), "BurrowMQ"], 1,
+        [RABBITMQ_VERSION, RABBITMQ_VERSION, client, f"CPython {platform.python_version()}",
+         VERSION, "BurrowMQ"], 1,
     )  # fmt: skip
     yield build
     cluster = node.cluster_name

@@ -8,7 +8,7 @@ from errno import EMFILE
 import pytest
 from pika import spec
 
-from burrowmq.broker.machine.reclaim import WORTH_BYTES, Reclaim
+from burrowmq.broker.machine.reclaim import WORTH_BYTES
 from burrowmq.broker.machine.resources import Measurement
 from burrowmq.broker.node.monitor import Monitor, ResourceLimits
 from burrowmq.broker.queue.memory.ram_share import RAM_BYTES, RamShare
@@ -47,7 +47,7 @@ class World:
             self.bench.alarms,
             {"/": self.bench.vhost},
             self.bench.scheduler,
-            Reclaim(self.allocator),
+            self.allocator,
             self.share,
         )
 

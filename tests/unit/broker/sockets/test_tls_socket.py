@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import socket
 import ssl
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -28,6 +30,7 @@ class Echo(asyncio.Protocol):
         self.reads: list[int] = []
         self.pauses = 0
         self.is_lost = False
+        self.lost = asyncio.Event()
         self.has_ended = False
         self.stops_after_a_read = False
 
@@ -48,6 +51,7 @@ class Echo(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
+        self.lost.set()
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +229,38 @@ def test_the_end_is_said_in_both_directions(server):
         await until(lambda: listener.inner[0].is_lost)
 
     run(listener, step)
+
+
+@pytest.mark.parametrize("how", ["the client closes", "the server closes", "the client is gone"])
+def test_what_a_connection_was_made_of_goes_with_it_and_not_when_the_collector_comes_by(
+    server, how
+):
+    listener = Listener(server)
+
+    async def step() -> None:
+        _, writer = await listener.connect()
+        await until(lambda: listener.inner)
+        inner = listener.inner.pop()
+        gone = weakref.ref(inner), weakref.ref(inner.transport)
+        lost = inner.lost
+        if how == "the server closes":
+            inner.transport.close()
+        del inner
+        if how == "the client closes":
+            writer.close()
+        elif how == "the client is gone":
+            writer.transport.abort()
+        await asyncio.wait_for(lost.wait(), 5)
+        await asyncio.sleep(0)  # the loop lets go of its own
+        assert [each() for each in gone] == [None, None]
+        writer.close()
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(listener, step)
+    finally:
+        gc.enable()
 
 
 def test_octets_that_are_no_record_end_the_connection(server):
