@@ -1,6 +1,6 @@
 """Where log lines go: standard error, a file, or both, each with its level and form; levels may change while it runs.
 
-State: the loggers that `broker.report.log.make_logger` made, one a sink, and the open log file with its thread. A file
+State: the loggers that `broker.report.log.make_logger` made, one for all sinks of a level and a form, and the open log file with its thread. A file
 that grows beyond its limit is renamed to `name.0`, the one before to `name.1` and so on, up to the count that is kept;
 a file that somebody moved away (logrotate) is opened again under its name. Nobody waits for the disk behind the file,
 as nobody waits for the reader of a console, or of a pipe or a terminal in a file's place, which is not rotated either.
@@ -43,10 +43,11 @@ class Sinks:
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = tuple(sinks)
+        self._level = ""  # of all, once somebody has set one
         for at, each in enumerate(self._sinks):
             if isinstance(each.stream, Console | LogFile):
                 each.stream.on_resumed = partial(self._say_dropped, at)
-        self._loggers = [make_logger(each.level, each.form, each.stream) for each in self._sinks]
+        self._loggers = _loggers([(each.level, each) for each in self._sinks])
 
     def files(self) -> Sinks:
         """Those of the sinks that are files: for what standard error has in other words."""
@@ -73,12 +74,15 @@ class Sinks:
 
     def set_level(self, level: str) -> None:
         """The least severe level that every sink takes from now on."""
-        self._loggers = [make_logger(level, each.form, each.stream) for each in self._sinks]
+        self._level = level
+        self._loggers = _loggers([(level, each) for each in self._sinks])
 
     def _say_dropped(self, at: int, count: int) -> None:
-        is_file = isinstance(self._sinks[at].stream, LogFile)
+        sink = self._sinks[at]
+        is_file = isinstance(sink.stream, LogFile)
         reason = "the disk did not take them" if is_file else "nobody read them"
-        self._loggers[at].warning("lines_dropped", count=count, reason=reason)
+        logger = make_logger(self._level or sink.level, sink.form, sink.stream)
+        logger.warning("lines_dropped", count=count, reason=reason)
 
     def debug(self, event: str, **fields: Any) -> None:
         """A line for somebody who looks for a fault."""
@@ -104,6 +108,33 @@ class Sinks:
         """A line about a failure that stops the broker."""
         for logger in self._loggers:
             logger.critical(event, **fields)
+
+
+class _Several:
+    """Streams that have the same lines: making one costs more than writing it, and who connects and leaves is two."""
+
+    def __init__(self, streams: Sequence[Any]) -> None:
+        self._streams = streams
+
+    def write(self, text: str) -> int:
+        for each in self._streams:
+            each.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        for each in self._streams:
+            each.flush()
+
+
+def _loggers(sinks: Sequence[tuple[str, Sink]]) -> list[Any]:
+    """A logger for all sinks that have a level, which is given, and a form in common."""
+    streams: dict[tuple[str, str], list[Any]] = {}
+    for level, sink in sinks:
+        streams.setdefault((level, sink.form), []).append(sink.stream)
+    return [
+        make_logger(level, form, each[0] if len(each) == 1 else _Several(each))
+        for (level, form), each in streams.items()
+    ]
 
 
 class LogFile:

@@ -38,6 +38,12 @@ class ProtocolOptions:
     max_message_size: int = 134217728
     mechanisms: tuple[str, ...] = ("PLAIN", "AMQPLAIN")
     server_properties: FieldTable = field(default_factory=dict)
+    start: bytes = field(init=False, repr=False, compare=False)
+    """connection.start, the frame: it is the same for all, and to encode its table is a tenth of a connection's cost."""
+
+    def __post_init__(self) -> None:
+        start = methods.Connection.Start.offer(self.server_properties, " ".join(self.mechanisms))
+        object.__setattr__(self, "start", methods.encode_method(0, start))
 
 
 class Handshake:
@@ -60,8 +66,7 @@ class Handshake:
         if header not in _ACCEPTED_HEADERS:
             self._out.append(PROTOCOL_HEADER)
             return Disconnect(f"unsupported protocol header {header!r}", 0.0)
-        properties, mechanisms = self._options.server_properties, self._options.mechanisms
-        self._send(methods.Connection.Start.offer(properties, " ".join(mechanisms)))
+        self._out.append(self._options.start)
         return None
 
     def take_method(self, method: methods.Method) -> Event | None:

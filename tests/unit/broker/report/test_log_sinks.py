@@ -31,6 +31,32 @@ def test_each_sink_has_its_level_and_form():
     ]
 
 
+def test_sinks_of_one_level_and_form_have_the_same_line_which_is_made_once():
+    console, tail, errors = io.StringIO(), io.StringIO(), io.StringIO()
+    sinks = Sinks(
+        [
+            Sink(stream=console, level="info"),
+            Sink(stream=errors, level="error"),
+            Sink(stream=tail, level="info"),
+        ]
+    )
+    asked: list[str] = []
+
+    class Name:
+        def __str__(self) -> str:
+            asked.append("asked")
+            return "n"
+
+    sinks.info("node_stopped", node=Name())
+    assert console.getvalue() == tail.getvalue() != ""
+    assert (errors.getvalue(), len(asked)) == ("", 1)
+    sinks.set_level("error")
+    sinks.info("node_stopped", node="m")
+    sinks.error("failed", node=Name())
+    assert console.getvalue() == tail.getvalue()
+    assert (errors.getvalue(), len(asked)) == (console.getvalue().splitlines(keepends=True)[1], 2)
+
+
 def test_the_level_can_change_while_it_runs():
     stream = io.StringIO()
     observer = LogObserver(Sinks([Sink(stream=stream, level="none")]))
