@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from burrowmq.broker.report.console import END_PATIENCE_S, KEPT_BYTES, Console, nobody
 from burrowmq.broker.report.log import make_logger
@@ -132,7 +132,7 @@ def _loggers(sinks: Sequence[tuple[str, Sink]]) -> list[Any]:
     for level, sink in sinks:
         streams.setdefault((level, sink.form), []).append(sink.stream)
     return [
-        make_logger(level, form, each[0] if len(each) == 1 else _Several(each))
+        make_logger(level, form, cast("TextIO", each[0] if len(each) == 1 else _Several(each)))
         for (level, form), each in streams.items()
     ]
 

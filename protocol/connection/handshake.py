@@ -39,7 +39,7 @@ class ProtocolOptions:
     mechanisms: tuple[str, ...] = ("PLAIN", "AMQPLAIN")
     server_properties: FieldTable = field(default_factory=dict)
     start: bytes = field(init=False, repr=False, compare=False)
-    """connection.start, the frame: it is the same for all, and to encode its table is a tenth of a connection's cost."""
+    """The frame of connection.start: the same for all, and its table takes a tenth of what a connection does."""
 
     def __post_init__(self) -> None:
         start = methods.Connection.Start.offer(self.server_properties, " ".join(self.mechanisms))
