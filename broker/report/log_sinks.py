@@ -111,7 +111,7 @@ class Sinks:
 
 
 class _Several:
-    """Streams that have the same lines: making one costs more than writing it, and who connects and leaves is two."""
+    """Streams that have the same lines: to make one costs more than to write it."""
 
     def __init__(self, streams: Sequence[Any]) -> None:
         self._streams = streams
