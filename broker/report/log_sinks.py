@@ -1,10 +1,11 @@
 """Where log lines go: standard error, a file, or both, each with its level and form; levels may change while it runs.
 
-State: the loggers that `broker.report.log.make_logger` made, one for all sinks of a level and a form, and the open log file with its thread. A file
-that grows beyond its limit is renamed to `name.0`, the one before to `name.1` and so on, up to the count that is kept;
-a file that somebody moved away (logrotate) is opened again under its name. Nobody waits for the disk behind the file,
-as nobody waits for the reader of a console, or of a pipe or a terminal in a file's place, which is not rotated either.
-Made by `broker.__main__`; written on the loop and by the store's threads, one whole line at a time.
+State: the loggers that `broker.report.log.make_logger` made, one for all sinks of a level and a form, and the open log
+file with its thread. A file that grows beyond its limit is renamed to `name.0`, the one before to `name.1` and so on,
+up to the count that is kept; a file that somebody moved away (logrotate) is opened again under its name. Nobody waits
+for the disk behind the file, as nobody waits for the reader of a console, or of a pipe or a terminal in a file's place,
+which is not rotated either. Made by `broker.__main__`; written on the loop and by the store's threads, one whole line
+at a time.
 """
 
 from __future__ import annotations
