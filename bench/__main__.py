@@ -91,6 +91,8 @@ def _run(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     if options.longer < 1 or options.turns < 1:
         raise ValueError("--longer and --turns take whole numbers from 1 on")
+    if options.ref is None and (options.longer, options.turns) != (1, 1):
+        raise ValueError("--longer and --turns belong to --ref: files were measured before")
     if options.ref is not None:
         old, new = reference.measure(
             options.ref, options.only, options.rounds, options.longer, options.turns

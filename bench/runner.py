@@ -100,9 +100,12 @@ def _round(stage: Stage, plan: Plan, scenario: Scenario, number: int) -> Iterato
         for peer in random.sample(peers, len(peers)):
             if plan.touched_bytes and turn == 0:
                 procfs.touch_memory(plan.touched_bytes)
-            yield _measure(stage, scenario, peer, number, turn)
+            measure = _measure(stage, scenario, peer, number, turn)
+            yield measure
             if plan.is_fresh and turn == plan.turns - 1:
                 stage.drop(peer)
+            if measure.failure:
+                peers.remove(peer)  # its turns are of one process, which is gone
 
 
 def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
@@ -125,6 +128,7 @@ def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
                 for measure in _round(stage, plan, scenario, number):
                     results.measures.append(measure)
                     head = f"round {number + 1}/{plan.rounds} {scenario.key} {measure.peer}"
+                    head += f" turn {measure.turn + 1}/{plan.turns}" if plan.turns > 1 else ""
                     progress(f"{head}: {_describe(measure)}")
     except KeyboardInterrupt:
         results.cut(max(number, 1))

@@ -1,9 +1,9 @@
 """Python's cycle collector, as the node uses it: what a start has made is settled, what a stop leaves is let go of.
 
 A node at rest makes next to no circles, and a full collection looks at every object that there is: 0.1 s for a node
-with 10,000 queues. So what a start has made is taken out of the collector's sight, and so is what a long definitions
-document makes while it is read and taken over: a circle that is out of sight then stays until the next stop. A stopped
-application is garbage full of circles, most of it out of sight: it is brought back and collected at once.
+with 10,000 queues. So what a start has made is taken out of the collector's sight: a circle that is out of sight then
+stays until the next stop. A stopped application is garbage full of circles, most of it out of sight: it is brought back
+and collected at once.
 
 While a start makes what stays, the collector would look at all of it again and again, each time that there is a quarter
 more: it rests meanwhile.
@@ -14,8 +14,8 @@ time; with `YOUNG` it is a tenth of a percent.
 
 Nor at everything in the middle of what makes it more: that is done when nobody waits (`broker.machine.circles`).
 
-State owned: how often it came by before the start; all else is the process's. Called by `broker.node` and management,
-at starts, stops and an operator's wish. Cost of each: one full collection, in the thread that calls.
+State owned: how often it came by before the start; all else is the process's. Called at starts, stops, by
+`circles` and at an operator's wish. Cost of each: one full collection, in the thread that calls.
 
 Source: gc(3) of Python, `gc.freeze`.
 """
@@ -31,8 +31,8 @@ YOUNG = 5000
 """Objects that are made, and not let go of, before the collector looks at these. Python's own figure is 700."""
 THRESHOLDS = (YOUNG, 2, 1_000_000_000)
 """Then: looks at the young before those that were young are looked at, and such looks before all are, which is never:
-`broker.machine.circles` has that done. Python's own ten would be 50,000 objects at one moment, 20 ms, where messages to
-many queues stay."""
+`broker.machine.circles` has that done. Python's own ten would be 55,000 objects at one moment, 20 ms, where messages to
+many queues stay; with two it is 20,000. Python 3.14 knows no second and third: it looks at a part of all each time."""
 
 
 class Collector(Protocol):
@@ -46,9 +46,6 @@ class Collector(Protocol):
 
     def resting(self) -> AbstractContextManager[None]:
         """While this lasts it looks at nothing by itself."""
-
-    def keep(self) -> None:
-        """What there is now is not looked at again, and not looked at now either: costs nothing."""
 
     def let_go(self) -> None:
         """Bring everything back in sight, and collect."""
@@ -83,10 +80,6 @@ class PythonCollector:
             if was_on:
                 gc.enable()
 
-    def keep(self) -> None:
-        """Freeze."""
-        gc.freeze()
-
     def let_go(self) -> None:
         """Unfreeze, then collect."""
         if self._before is not None:
@@ -108,9 +101,6 @@ class HostsCollector:
     def resting(self) -> AbstractContextManager[None]:
         """Nothing."""
         return nullcontext()
-
-    def keep(self) -> None:
-        """Nothing."""
 
     def let_go(self) -> None:
         """Nothing."""

@@ -114,13 +114,9 @@ class Monitor:
     def _look_at_memory(self) -> None:
         self._memory_later()  # first: whatever fails here, the next one comes
         self._measure_memory()
-        if self._reclaim.look(self.last.rss_bytes, is_short=self.is_short):
+        is_short = self.is_paging or "memory" in self._alarms.active
+        if self._reclaim.look(self.last.rss_bytes, is_short=is_short):
             self._measure_memory()
-
-    @property
-    def is_short(self) -> bool:
-        """Whether there is too little memory, or queues page out because there soon may be."""
-        return self.is_paging or "memory" in self._alarms.active
 
     def give_back_memory(self) -> None:
         """Return what lies unused to the system now, and act on what is left."""

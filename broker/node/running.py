@@ -137,7 +137,7 @@ class RunningNode:
         self.ack_timeouts = AckTimeouts(
             self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )
-        circles = Circles(process.machine.collector, self.metrics, self.scheduler, self.monitor)
+        circles = Circles(process.machine.collector, self.metrics, self.scheduler, self.alarms)
         looks = [
             self._heartbeats.look,
             self.ack_timeouts.look,

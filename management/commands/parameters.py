@@ -19,8 +19,6 @@ from burrowmq.management.commands.commit import staged
 # Entries of a definitions document that are taken over before other work gets its turn.
 ENTRIES_PER_TURN = 50
 TURN_S = 0.005
-# After so many what they have made is taken out of the sight of Python's collector.
-ENTRIES_KEPT = 1_000
 
 
 def put_policy(
@@ -98,8 +96,6 @@ async def import_definitions(
     turn = time.monotonic()
     try:
         for count, _ in enumerate(steps, start=1):
-            if count % ENTRIES_KEPT == 0:
-                node.process.machine.collector.keep()
             # A policy, which is put in force for many queues at once, takes as long as a thousand users.
             if count % ENTRIES_PER_TURN == 0 or time.monotonic() - turn > TURN_S:
                 staged(node)

@@ -25,10 +25,6 @@ class IdleCollector:
         """Nothing."""
         yield
 
-    def keep(self) -> None:
-        """Nothing."""
-        self.told.append("keep")
-
     def let_go(self) -> None:
         """Nothing."""
         self.told.append("let go")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 CIRCLE = """
-import gc, weakref
+import gc, sys, weakref
 from burrowmq.broker.machine.collector import PythonCollector
 
 class Circle:
@@ -31,16 +31,13 @@ collector = PythonCollector()
         "held = Circle(); gone = weakref.ref(held); collector.settle(); del held; collector.collect();"
         "assert gone() is not None; assert gc.get_freeze_count() > 1000;"
         "collector.let_go(); assert gone() is None; assert gc.get_freeze_count() == before",
-        # What is kept is not looked at from then on, nor at that moment.
-        "gone = weakref.ref(Circle()); collector.keep(); collector.collect(); assert gone() is not None;"
-        "collector.let_go(); assert gone() is None",
         # While it rests nothing goes by itself; then it is as it was before.
         "gc.enable()\nwith collector.resting(): assert not gc.isenabled()\nassert gc.isenabled()",
         "with collector.resting(): pass\nassert not gc.isenabled()",
         # From a start to the stop it comes by more rarely.
         "before = gc.get_threshold(); collector.settle(); collector.settle();"
-        "young, middle, old = gc.get_threshold(); assert young == 5000;"
-        "assert young * middle < 15000 and middle * old > 10**9;"
+        "young, middle, old = gc.get_threshold(); assert (young, middle) == (5000, 2);"
+        "assert old > 10**8 or sys.version_info >= (3, 14);"  # which has no such look
         "collector.let_go(); assert gc.get_threshold() == before",
         "before = gc.get_threshold(); collector.let_go(); assert gc.get_threshold() == before",
     ],

@@ -12,6 +12,8 @@ import pika
 import pytest
 from pika import spec
 
+from burrowmq.broker.machine import circles
+from burrowmq.broker.node import sweep
 from burrowmq.broker.node.running import SESSIONS_AT_ONCE, RunningNode
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.schema import TcpConfig
@@ -53,6 +55,21 @@ def test_stopping_closes_connections_with_320(tmp_path):
     assert closed == [
         (320, "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'")
     ]
+
+
+def test_the_sweep_has_circles_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(circles, "REST_S", 0.0)
+    monkeypatch.setattr(sweep, "SWEEP_S", 0.01)
+
+    async def step(node: RunningNode) -> None:
+        told = node.process.machine.collector.told  # type: ignore[attr-defined]
+        assert "collect" not in told
+        node.metrics.connections_closed += circles.GONE_MAX
+        async with asyncio.timeout(10):
+            while "collect" not in told:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+
+    with_running(config(tmp_path), step)
 
 
 def test_a_commit_that_collects_is_no_passs_any_more_once_turns_have_ended(tmp_path):
