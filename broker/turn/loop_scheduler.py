@@ -270,7 +270,8 @@ class LoopScheduler:
         self.turns += 1
         queues, self._queues = self._queues, []
         if not self._is_failed:
-            self._pump(queues)
+            pump = self._pump if len(queues) <= TOGETHER else self._pump_for_a_while
+            pump(queues)
         self._hand_over()  # which may report a commit: those that waited for it have their turn now
         channels, self._channels = self._channels, []
         # When the store has failed this is the last turn before connections are closed.
@@ -292,15 +293,20 @@ class LoopScheduler:
         self._flush()
 
     def _pump(self, queues: list[Pumpable]) -> None:
-        until = self.monotonic() + PUMP_S if len(queues) > TOGETHER else 0.0
-        for index, queue in enumerate(queues, 1):
+        for queue in queues:
             queue.is_dirty = False
             try:
                 queue.pump()
             except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
                 self._report(error)
-            if until and not index % TOGETHER and self.monotonic() > until:
-                self._queues = queues[index:] + self._queues
+
+    def _pump_for_a_while(self, queues: list[Pumpable]) -> None:
+        until = self.monotonic() + PUMP_S
+        for begin in range(0, len(queues), TOGETHER):
+            end = begin + TOGETHER
+            self._pump(queues[begin:end])
+            if self.monotonic() > until:
+                self._queues = queues[end:] + self._queues
                 return
 
     def _flush(self) -> None:
