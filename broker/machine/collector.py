@@ -32,7 +32,8 @@ YOUNG = 5000
 THRESHOLDS = (YOUNG, 2, 1_000_000_000)
 """Then: looks at the young before those that were young are looked at, and such looks before all are, which is never:
 `broker.machine.circles` has that done. Python's own ten would be 55,000 objects at one moment, 20 ms, where messages to
-many queues stay; with two it is 20,000. Python 3.14 knows no second and third: it looks at a part of all each time."""
+many queues stay; with two it is 20,000. By its documentation Python 3.14 takes no notice of the third figure: it looks
+at a part of all each time."""
 
 
 class Collector(Protocol):

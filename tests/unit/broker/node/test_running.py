@@ -22,6 +22,7 @@ from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.types import Post
 from tests.support.bench.node import NodeBench
 from tests.support.bench.observer import RecordingObserver
+from tests.support.collector import IdleCollector
 from tests.support.node_in_process import client, config, in_thread, with_running
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes, publish_bytes
 
@@ -62,11 +63,12 @@ def test_the_sweep_has_circles_looked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "SWEEP_S", 0.01)
 
     async def step(node: RunningNode) -> None:
-        told = node.process.machine.collector.told  # type: ignore[attr-defined]
-        assert "collect" not in told
+        collector = node.process.machine.collector
+        assert isinstance(collector, IdleCollector)
+        assert "collect" not in collector.told
         node.metrics.connections_closed += circles.GONE_MAX
         async with asyncio.timeout(10):
-            while "collect" not in told:  # noqa: ASYNC110 - nobody tells
+            while "collect" not in collector.told:  # noqa: ASYNC110 - a collector tells nobody
                 await asyncio.sleep(0.01)
 
     with_running(config(tmp_path), step)
