@@ -3,7 +3,7 @@
 The memory of bodies above 512 bytes comes from the C library. It gives back only what lies above everything in use, so
 one live object behind a backlog keeps all of the backlog's memory. After a queue of 600 MB was consumed, purged or
 paged out, the node's resident memory stayed where it was, and so did the memory alarm, which goes by that. Therefore
-the monitor asks from time to time how much lies unused. If it is much and was so at the last look too, it is returned;
+the monitor asks from time to time how much lies unused. If most of it did so at the last look too, it is returned;
 while memory is short, the monitor asks at every look.
 
 Objects of up to 512 bytes lie in the interpreter's own arenas of 1 MB, of which one connection or log line keeps the
@@ -14,13 +14,14 @@ State owned: how much lay unused at the last look, and how much of that was retu
 counting it). Called by `broker.node.monitor`. Cost: asking takes microseconds, with 300,000 holes 7 ms; returning 600
 MB takes 40 ms, during which the loop may have to wait for memory.
 
-The opposite waste is memory that goes back too soon. A turn takes some hundred KB, with fan-out to a hundred queues 30
-MB, and frees them at its end, and so do a few bodies of 16 MB that pass through; where they lie on top of the heap the
-C library returns them each time, and the next turn waits for every page anew. It goes by the largest block that it ever
-got from the system and freed; which that is was chance, and a turn of 4,000 small messages cost 1.7 times as much CPU
-on one node as on another. `CLibrary` gives it such a block at the start.
+The opposite waste is memory that goes back too soon: whoever needs it next waits for every page anew, which on a
+virtual machine may take longer than all that is done with the message that lies there. A turn takes some hundred KB,
+with fan-out to a hundred queues 30 MB, and a queue may grow to 200 MB and be empty again each second; where they lie on
+top of the heap the C library returns them at once, and what decided that was chance: the largest block that it ever got
+from the system and freed, and what lay on top. So `CLibrary` tells it to keep up to `ON_TOP_BYTES` there, until a look
+here, and the looks leave it alone while most of what lies unused was in use at the last one.
 
-Source: mallinfo2(3), malloc_trim(3), mallopt(3) (M_MMAP_THRESHOLD: "dynamic").
+Source: mallinfo2(3), malloc_trim(3), mallopt(3) (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD).
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ WORTH_BYTES = 1 << 20
 """Unused bytes below which nothing is done. With 4 MB up to that much of a backlog stayed, as the last look fell."""
 LOOKS = 5
 """While memory is not short, only one in so many looks of the monitor asks."""
-LARGEST_OF_A_TURN = 31 << 20
-"""Twice this may lie unused on top of the heap, until a look of the monitor; of 32 MB the C library takes no notice.
+LARGEST_IN_HEAP_BYTES = 31 << 20
+"""What is larger comes from the system and goes back to it at once: the C library takes no more than 32 MB.
 
-With a fourth of it fan-out to a hundred queues cost a fifth more, and bodies of 16 MB, interpreted, a third: for pages.
+Bodies of 16 MB, interpreted, cost a third more where they did, for pages.
 """
+ON_TOP_BYTES = 256 << 20
+"""What lies unused on top of the heap goes back at once when it is so much: at the next look it would take too long."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 class Allocator(Protocol):
@@ -76,7 +80,11 @@ class CLibrary:
         if self._mallinfo2 is not None:
             fields = [(name, ctypes.c_size_t) for name in _MALLINFO2]
             self._mallinfo2.restype = type("Mallinfo2", (ctypes.Structure,), {"_fields_": fields})
-        bytes(LARGEST_OF_A_TURN)  # freed at once: the thresholds follow it, and it is never touched
+        mallopt = getattr(library, "mallopt", None)
+        if mallopt is not None:
+            is_asked = self._mallinfo2 is not None and self._malloc_trim is not None
+            mallopt(_MMAP_THRESHOLD, LARGEST_IN_HEAP_BYTES)
+            mallopt(_TRIM_THRESHOLD, ON_TOP_BYTES if is_asked else 2 * LARGEST_IN_HEAP_BYTES)
 
     def unused_bytes(self) -> int:
         """Bytes in its free lists."""
@@ -164,8 +172,10 @@ class Reclaim:
             return False
         unused = self._allocator.unused_bytes()
         self._returned = min(self._returned, unused)
-        lasting, self._unused = min(unused, self._unused), unused
-        if (unused if is_short else lasting) - self._returned < WORTH_BYTES:
+        held = unused - self._returned
+        lasting = min(unused, self._unused) - self._returned
+        self._unused = unused
+        if held < WORTH_BYTES or not (is_short or lasting >= max(WORTH_BYTES, held // 2)):
             return False
         self.now()
         return True
