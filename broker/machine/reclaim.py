@@ -10,9 +10,9 @@ Objects of up to 512 bytes lie in the interpreter's own arenas of 1 MB, of which
 whole. `ServersAllocator` gives back what lies unused within them, too, where `_pools_c` was compiled: of 10,000 queues
 that were deleted 27 MB stayed, which is 7 then.
 
-State owned: how much lay unused at the last look, and how much of that was returned already (the C library goes on
-counting it). Called by `broker.node.monitor`. Cost: asking takes microseconds, with 300,000 holes 7 ms; returning 600
-MB takes 40 ms, during which the loop may have to wait for memory.
+State owned: how much lay unused at the last look, and how much was returned already (the C library goes on counting
+it, where it is not on top). Called by `broker.node.monitor`. Cost: asking takes microseconds, with 300,000 holes 7 ms;
+returning 600 MB takes 40 ms, during which the loop may have to wait for memory.
 
 The opposite waste is memory that goes back too soon: whoever needs it next waits for every page anew, which on a
 virtual machine may take longer than all that is done with the message that lies there. A turn takes some hundred KB,
@@ -27,6 +27,7 @@ Source: mallinfo2(3), malloc_trim(3), mallopt(3) (M_TRIM_THRESHOLD, M_MMAP_THRES
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -34,21 +35,22 @@ WORTH_BYTES = 1 << 20
 """Unused bytes below which nothing is done. With 4 MB up to that much of a backlog stayed, as the last look fell."""
 LOOKS = 5
 """While memory is not short, only one in so many looks of the monitor asks."""
-LARGEST_IN_HEAP_BYTES = 31 << 20
-"""What is larger comes from the system and goes back to it at once: the C library takes no more than 32 MB.
+LARGEST_IN_HEAP_BYTES = 32 << 20
+"""What is larger comes from the system where nothing unused is as large, and goes back at once. It can be no more.
 
 Bodies of 16 MB, interpreted, cost a third more where they did, for pages.
 """
 ON_TOP_BYTES = 256 << 20
 """What lies unused on top of the heap goes back at once when it is so much: at the next look it would take too long."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
+_OPERATORS = ("MALLOC_", "GLIBC_TUNABLES")  # who sets these has other plans
 
 
 class Allocator(Protocol):
     """Where the process's memory comes from."""
 
-    def unused_bytes(self) -> int:
-        """Bytes that it holds and nobody uses; those that were returned are counted until they are used again."""
+    def unused_bytes(self) -> tuple[int, int]:
+        """Bytes that nobody uses, where those that were returned may count until they are used, and where none does."""
 
     def give_back(self) -> None:
         """Return unused memory to the system, by whole pages."""
@@ -80,15 +82,21 @@ class CLibrary:
         if self._mallinfo2 is not None:
             fields = [(name, ctypes.c_size_t) for name in _MALLINFO2]
             self._mallinfo2.restype = type("Mallinfo2", (ctypes.Structure,), {"_fields_": fields})
-        mallopt = getattr(library, "mallopt", None)
-        if mallopt is not None:
-            is_asked = self._mallinfo2 is not None and self._malloc_trim is not None
-            mallopt(_MMAP_THRESHOLD, LARGEST_IN_HEAP_BYTES)
+        self._keep_what_is_on_top(getattr(library, "mallopt", None))
+
+    def _keep_what_is_on_top(self, mallopt: Callable[[int, int], int] | None) -> None:
+        if mallopt is None or any(name.startswith(_OPERATORS) for name in os.environ):
+            return
+        is_asked = self._mallinfo2 is not None and self._malloc_trim is not None
+        if mallopt(_MMAP_THRESHOLD, LARGEST_IN_HEAP_BYTES):
             mallopt(_TRIM_THRESHOLD, ON_TOP_BYTES if is_asked else 2 * LARGEST_IN_HEAP_BYTES)
 
-    def unused_bytes(self) -> int:
-        """Bytes in its free lists."""
-        return int(self._mallinfo2().fordblks) if self._mallinfo2 is not None else 0
+    def unused_bytes(self) -> tuple[int, int]:
+        """Bytes in holes, and on top of the heap."""
+        if self._mallinfo2 is None:
+            return 0, 0
+        found = self._mallinfo2()
+        return int(found.fordblks - found.keepcost), int(found.keepcost)
 
     def give_back(self) -> None:
         """Return what can be returned: holes smaller than a page cannot."""
@@ -130,10 +138,10 @@ class ServersAllocator:
         pools = compiled_pools()
         self._pools = pools if pools is not None and pools.watch() else None
 
-    def unused_bytes(self) -> int:
+    def unused_bytes(self) -> tuple[int, int]:
         """Bytes of both."""
-        pools = self._pools.unused_bytes() if self._pools is not None else 0
-        return self._library.unused_bytes() + pools
+        holes, on_top = self._library.unused_bytes()
+        return holes, on_top + (self._pools.unused_bytes() if self._pools is not None else 0)
 
     def give_back(self) -> None:
         """Return both."""
@@ -145,9 +153,9 @@ class ServersAllocator:
 class HostsAllocator:
     """The memory of a process that is somebody else's: left alone."""
 
-    def unused_bytes(self) -> int:
+    def unused_bytes(self) -> tuple[int, int]:
         """Nothing is known."""
-        return 0
+        return 0, 0
 
     def give_back(self) -> None:
         """Nothing."""
@@ -159,7 +167,7 @@ class Reclaim:
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator
         self._looks = 0
-        self._unused = 0
+        self._held = 0
         self._returned = 0
 
     def look(self, used_bytes: int, *, is_short: bool) -> bool:
@@ -170,11 +178,10 @@ class Reclaim:
         self._looks += 1
         if used_bytes < WORTH_BYTES or not (is_short or self._looks % LOOKS == 0):
             return False
-        unused = self._allocator.unused_bytes()
-        self._returned = min(self._returned, unused)
-        held = unused - self._returned
-        lasting = min(unused, self._unused) - self._returned
-        self._unused = unused
+        holes, held = self._allocator.unused_bytes()
+        self._returned = min(self._returned, holes)
+        held += holes - self._returned
+        lasting, self._held = min(held, self._held), held
         if held < WORTH_BYTES or not (is_short or lasting >= max(WORTH_BYTES, held // 2)):
             return False
         self.now()
@@ -183,4 +190,4 @@ class Reclaim:
     def now(self) -> None:
         """Give back what lies unused, however little it is."""
         self._allocator.give_back()
-        self._returned = self._allocator.unused_bytes()
+        self._returned, self._held = self._allocator.unused_bytes()

@@ -113,10 +113,14 @@ class Monitor:
 
     def _look_at_memory(self) -> None:
         self._memory_later()  # first: whatever fails here, the next one comes
-        self._measure_memory()
-        is_short = self.is_paging or "memory" in self._alarms.active
-        if self._reclaim.look(self.last.rss_bytes, is_short=is_short):
-            self._measure_memory()
+        self._look_at_machine()
+        used, paging_above = self.last.rss_bytes, self.limits.paging_above_bytes
+        is_short = used > self.limits.memory_bytes or (
+            paging_above is not None and used > paging_above
+        )
+        if self._reclaim.look(used, is_short=is_short):
+            self._look_at_machine()
+        self._judge_memory()  # by now: what nobody uses is no reason to stop publishers
 
     def give_back_memory(self) -> None:
         """Return what lies unused to the system now, and act on what is left."""

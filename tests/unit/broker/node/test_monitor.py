@@ -24,8 +24,8 @@ class FakeAllocator:
         self.unused = 0
         self.calls = 0
 
-    def unused_bytes(self) -> int:
-        return self.unused
+    def unused_bytes(self) -> tuple[int, int]:
+        return self.unused, 0
 
     def give_back(self) -> None:
         self.calls += 1
@@ -96,6 +96,22 @@ def test_an_alarm_ends_when_what_was_freed_is_given_back():
     assert world.bench.alarms.active == set()
     assert not world.monitor.is_paging
     assert (world.allocator.calls, world.monitor.last.rss_bytes) == (1, 10)
+    world.monitor.stop()
+
+
+def test_what_nobody_uses_is_no_reason_for_an_alarm():
+    world = World()
+    client = world.bench.connect(1)
+    client.call(1, spec.Queue.Declare(queue="q"))
+    client.send(publish_bytes(1, "", "q", b"a"))
+    world.monitor.start()
+    events = list(world.bench.observer.events)
+    world.allocator.unused = 2 * WORTH_BYTES
+    world.now = Measurement(rss_bytes=2 * WORTH_BYTES + 40, disk_free_bytes=1000)
+    world.bench.loop.advance(1.0)
+    assert (world.allocator.calls, world.monitor.last.rss_bytes) == (1, 40)
+    assert world.bench.observer.events == events
+    assert world.bench.vhost.queues["q"].ram_ready_count == 1
     world.monitor.stop()
 
 
