@@ -262,13 +262,21 @@ cluster-test: $(DEV_STAMP) ## streams of JetStream on three real nats-servers, m
 	@$(PY) -m bench.nats_servers
 	$(PYTEST) tests/cluster $(ARGS)
 
+NATSD_SERVER := github.com/nats-io/nats-server/v2
+
 build/natsd: $(wildcard cluster/natsd/*)
 	@command -v go >/dev/null || { echo "natsd: building it needs Go (go.dev/dl)"; exit 1; }
-	@mkdir -p build
-	cd cluster/natsd && CGO_ENABLED=0 GOFLAGS="-p=1 -trimpath" go build -o ../../build/natsd .
+	@command -v patch >/dev/null || { echo "natsd: building it needs patch(1)"; exit 1; }
+	@rm -rf build/nats-server && mkdir -p build
+	cd cluster/natsd && go mod download $(NATSD_SERVER) && cp -R "$$(go list -m -f '{{.Dir}}' $(NATSD_SERVER))" ../../build/nats-server
+	chmod -R u+w build/nats-server
+	patch --quiet --strip=1 --fuzz=0 --directory=build/nats-server < cluster/natsd/async-flush.patch
+	cp cluster/natsd/go.mod build/natsd.mod && cp cluster/natsd/go.sum build/natsd.sum
+	go mod edit -replace=$(NATSD_SERVER)=../../build/nats-server build/natsd.mod
+	cd cluster/natsd && CGO_ENABLED=0 GOFLAGS="-p=1 -trimpath -modfile=../../build/natsd.mod" go build -o ../../build/natsd .
 
 .PHONY: natsd
-natsd: build/natsd ## build/natsd: nats-server with election times for a LAN (Go)
+natsd: build/natsd ## build/natsd: nats-server for a LAN, elections in a second, one write a message (Go)
 
 .PHONY: changelog
 changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)

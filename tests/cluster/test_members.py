@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +13,15 @@ import pytest
 
 from bench.nats_servers import NatsCluster
 from tests.support.broker_process import BrokerProcess
-from tests.support.front_ends import PERSISTENT, STREAM, Nodes, declare
+from tests.support.front_ends import (
+    PERSISTENT,
+    STREAM,
+    Nodes,
+    change,
+    declare,
+    leader_of,
+    members_of,
+)
 from tests.support.patience import patient
 
 
@@ -29,33 +36,6 @@ def five(nats_server: Path, tmp_path: Path) -> Iterator[Nodes]:
         nodes.close()
     finally:
         cluster.stop()
-
-
-def members_of(process: BrokerProcess, kind: str = "quorum", name: str = "q") -> list[str]:
-    """Who keeps it, asked now."""
-    rows = json.loads(process.ctl(f"{kind}_status", name, "--formatter", "json"))
-    return [row["Node Name" if kind == "quorum" else "node"] for row in rows]
-
-
-def leader_of(process: BrokerProcess) -> str:
-    rows = json.loads(process.ctl("quorum_status", "q", "--formatter", "json"))
-    return str(next(row["Node Name"] for row in rows if row["Raft State"] == "leader"))
-
-
-def change(process: BrokerProcess, *words: str) -> str:
-    """The reason of a refusal, or "": what a server that starts says is waited for."""
-    deadline = time.monotonic() + patient(60)
-    while True:
-        try:
-            process.ctl(*words)
-        except RuntimeError as failed:
-            text = str(failed)
-            if not any(each in text for each in ("down", "all of it yet")):
-                return text
-            assert time.monotonic() < deadline, text
-            time.sleep(0.5)
-        else:
-            return ""
 
 
 class Load:

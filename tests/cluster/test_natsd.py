@@ -1,18 +1,32 @@
-"""natsd on three servers: when the leader is killed, another one leads sooner than stock servers would begin to elect."""
+"""natsd on three servers: another one leads soon, a message is written in fewer pieces, and one member alone keeps all."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from pika.adapters.blocking_connection import BlockingChannel
 
-from bench.nats_servers import NatsCluster
+from bench import native
+from bench.nats_servers import NatsCluster, NatsServer
 from tests.support.black_box import eventually
-from tests.support.front_ends import PERSISTENT, Nodes, declare
+from tests.support.broker_process import BrokerProcess
+from tests.support.front_ends import (
+    PERSISTENT,
+    Nodes,
+    change,
+    declare,
+    leader_of,
+    members_of,
+    take,
+)
+from tests.support.patience import patient
 
 ROOT = Path(__file__).parents[2]
 STOCK_LEAST_S = 4.0 - 1.0
@@ -54,3 +68,98 @@ def test_another_leads_soon(nodes: Nodes) -> None:
         server.start()
         time.sleep(6)  # it has to catch up before another one goes
     assert min(gaps_s) < STOCK_LEAST_S, gaps_s
+
+
+def load(process: BrokerProcess, name: str, count: int) -> None:
+    """So many confirmed messages, in bursts."""
+    options: dict[str, native.Option] = {"size": 1024, "persistent": True, "confirm": 1000}
+    port = urlsplit(process.url).port
+    assert port is not None
+    native.run(port, name=name, durable=True, append=True, messages=count, **options)
+
+
+def writes_of(servers: list[NatsServer], process: BrokerProcess) -> float:
+    """System calls of these servers that write something, for each message of a load."""
+
+    def writes() -> int:
+        texts = (Path(f"/proc/{each.pid}/io").read_text() for each in servers)
+        return sum(int(text.split("syscw:")[1].split()[0]) for text in texts)
+
+    load(process, "q", 2_000)  # what a queue costs once
+    before = writes()
+    load(process, "q", 20_000)
+    return (writes() - before) / 20_000
+
+
+@pytest.mark.timeout(400)
+def test_the_block_of_a_stream_is_not_written_message_by_message(
+    nodes: Nodes, nats_server: Path, tmp_path: Path
+) -> None:
+    process = nodes.start()
+    declare(nodes.channel(process), "q")
+    mine = writes_of(nodes.cluster.servers, process)
+    stock = NatsCluster(tmp_path / "stock", binary=nats_server)
+    try:
+        stock.start()
+        others = Nodes(tmp_path / "others", stock)
+        try:
+            other = others.start()
+            declare(others.channel(other), "q")
+            theirs = writes_of(stock.servers, other)
+        finally:
+            others.close()
+    finally:
+        stock.stop()
+    # Each of the three servers writes each message to its log, and a stock one to its block as well.
+    assert theirs - mine > 2.5, (mine, theirs)
+
+
+class Publisher(threading.Thread):
+    """Publishes its name and numbers to "q", each after the confirm of the one before, until it is told to end."""
+
+    def __init__(self, name: str, channel: BlockingChannel) -> None:
+        super().__init__(name=name, daemon=True)
+        self._channel = channel
+        self.confirmed: list[bytes] = []
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        self._channel.confirm_delivery()
+        while not self.over.is_set():
+            body = f"{self.name}-{len(self.confirmed)}".encode()
+            self._channel.basic_publish("", "q", body, PERSISTENT)
+            self.confirmed.append(body)
+
+
+@pytest.mark.timeout(400)
+def test_a_member_that_is_left_alone_has_what_it_confirmed(nodes: Nodes) -> None:
+    """Its log is gone: what it says it has is in the block of the stream, and not on the way there.
+
+    Kills alone would hardly find that: on the way is a message for a millisecond, and a burst is written as one.
+    """
+    process = nodes.start()
+    declare(nodes.channel(process), "q")
+    for _ in range(2):
+        assert change(process, "delete_member", "q", leader_of(process)) == ""
+    (last,) = members_of(process)
+    server = nodes.cluster.by_name(last)
+    assert writes_of([server], process) >= 1
+    nodes.channel(process).queue_purge("q")
+    publishers = [Publisher(f"p{number}", nodes.channel(process)) for number in range(8)]
+    for each in publishers:
+        each.start()
+    for _ in range(5):
+        wanted = [len(each.confirmed) + 50 for each in publishers]
+        for each, count in zip(publishers, wanted, strict=True):
+            eventually(lambda of=each, least=count: len(of.confirmed) >= least, patient(60))
+        server.kill()
+        server.start()
+    for each in publishers:
+        each.over.set()
+    for each in publishers:
+        each.join(patient(60))
+        assert not each.is_alive()
+    channel = nodes.channel(process)
+    count = declare(channel, "q")
+    found = [body for _, _, body in take(channel, "q", count)]
+    assert {body for each in publishers for body in each.confirmed} <= set(found)

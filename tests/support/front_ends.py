@@ -6,6 +6,7 @@ Used by `tests.cluster`. State: the processes and connections, which `close` end
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,31 @@ def take(channel: BlockingChannel, name: str, count: int) -> list[tuple[Any, Any
 
 def numbers(found: list[tuple[Any, Any, bytes]]) -> list[int]:
     return [int(body) for _, _, body in found]
+
+
+def members_of(process: BrokerProcess, kind: str = "quorum", name: str = "q") -> list[str]:
+    """Who keeps it, asked now."""
+    rows = json.loads(process.ctl(f"{kind}_status", name, "--formatter", "json"))
+    return [row["Node Name" if kind == "quorum" else "node"] for row in rows]
+
+
+def leader_of(process: BrokerProcess) -> str:
+    """Who leads the queue "q"."""
+    rows = json.loads(process.ctl("quorum_status", "q", "--formatter", "json"))
+    return str(next(row["Node Name"] for row in rows if row["Raft State"] == "leader"))
+
+
+def change(process: BrokerProcess, *words: str) -> str:
+    """The reason of a refusal, or "": what a server that starts says is waited for."""
+    deadline = time.monotonic() + patient(60)
+    while True:
+        try:
+            process.ctl(*words)
+        except RuntimeError as failed:
+            text = str(failed)
+            if not any(each in text for each in ("down", "all of it yet")):
+                return text
+            assert time.monotonic() < deadline, text
+            time.sleep(0.5)
+        else:
+            return ""
