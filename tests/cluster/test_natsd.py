@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -163,3 +165,44 @@ def test_a_member_that_is_left_alone_has_what_it_confirmed(nodes: Nodes) -> None
     count = declare(channel, "q")
     found = [body for _, _, body in take(channel, "q", count)]
     assert {body for each in publishers for body in each.confirmed} <= set(found)
+
+
+def end_cleanly(server: NatsServer) -> None:
+    """It cuts its logs on the way."""
+    status = Path(f"/proc/{server.pid}/stat")
+    os.kill(server.pid, signal.SIGTERM)
+    eventually(lambda: status.read_text().rpartition(")")[2].split()[0] == "Z", patient(30))
+    server.kill()  # nobody else waits for it
+
+
+@pytest.mark.timeout(400)
+def test_servers_that_have_lost_their_last_blocks_do_not_wait_for_each_other(
+    nodes: Nodes, tmp_path: Path
+) -> None:
+    """After a purge the number of the last message was in a block that nobody had synced."""
+    process = nodes.start()
+    declare(nodes.channel(process), "q")
+    load(process, "q", 2_000)
+    servers = nodes.cluster.servers
+    for each in servers:
+        end_cleanly(each)
+    for each in servers:
+        each.start()
+    channel = nodes.channel(process)
+    assert declare(channel, "q") == 2_000
+    channel.queue_purge("q")
+    for each in servers:
+        each.kill()
+    for each in servers:
+        (stream,) = (tmp_path / each.name).glob("jetstream/*/streams/Q_*")
+        assert (stream / "flushed.db").stat().st_size == 24
+        blocks = list((stream / "msgs").glob("*.blk"))
+        assert blocks
+        for block in blocks:
+            os.truncate(block, 0)
+        (stream / "msgs" / "index.db").unlink(missing_ok=True)
+    for each in servers:
+        each.start()
+    declare(nodes.channel(process), "q")
+    load(process, "q", 100)
+    assert declare(nodes.channel(process), "q") == 100
