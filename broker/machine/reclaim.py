@@ -27,6 +27,7 @@ Source: mallinfo2(3), malloc_trim(3), mallopt(3) (M_TRIM_THRESHOLD, M_MMAP_THRES
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Protocol, cast
@@ -43,7 +44,10 @@ Bodies of 16 MB, interpreted, cost a third more where they did, for pages.
 ON_TOP_BYTES = 256 << 20
 """What lies unused on top of the heap goes back at once when it is so much: at the next look it would take too long."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
-_OPERATORS = ("MALLOC_", "GLIBC_TUNABLES")  # who sets these has other plans
+_OPERATORS = re.compile(
+    r"MALLOC_(TRIM|MMAP)_THRESHOLD_=|GLIBC_TUNABLES=.*malloc\.(trim|mmap)_threshold"
+)
+"""Who sets these in the environment has other plans; how many arenas there are, say, is another question."""
 
 
 class Allocator(Protocol):
@@ -85,7 +89,7 @@ class CLibrary:
         self._keep_what_is_on_top(getattr(library, "mallopt", None))
 
     def _keep_what_is_on_top(self, mallopt: Callable[[int, int], int] | None) -> None:
-        if mallopt is None or any(name.startswith(_OPERATORS) for name in os.environ):
+        if mallopt is None or any(_OPERATORS.match("=".join(each)) for each in os.environ.items()):
             return
         is_asked = self._mallinfo2 is not None and self._malloc_trim is not None
         if mallopt(_MMAP_THRESHOLD, LARGEST_IN_HEAP_BYTES):
