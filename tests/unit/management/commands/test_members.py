@@ -41,7 +41,9 @@ def ctl(cluster: ServedCluster, *words: str) -> str:
 
 
 def table(cluster: ServedCluster, *words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(cluster.served.ctl(*words, "--formatter", "json").out)
+    output = cluster.served.ctl(*words, "--formatter", "json")
+    assert output.code == 0, output
+    found: list[dict[str, Any]] = json.loads(output.out)
     return found
 
 
@@ -143,7 +145,7 @@ def test_all_quorum_queues_shrink_and_grow(three: ServedCluster) -> None:
 def test_what_cannot_shrink_is_in_the_table(three: ServedCluster) -> None:
     three.declare("other")
     for name in ("n1", "n3"):
-        ctl(three, "delete_member", "q", name)
+        assert ctl(three, "delete_member", "q", name) == ""
     error = {"vhost": "/", "name": "q", "size": 1}
     error |= {"result": "error: the last node cannot be removed"}
     assert table(three, "shrink", "n2", "--errors-only") == [error]
