@@ -15,8 +15,10 @@ and rabbit_misc:frame_error.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from itertools import groupby
 from struct import Struct
-from typing import ClassVar, Final, Self, cast
+from typing import ClassVar, Final, NamedTuple, Self, cast
 
 from pamqp import commands, common
 
@@ -31,6 +33,33 @@ from burrowmq.protocol.table import (
     encode_table,
 )
 
+_LONG: Final = Struct(">I")
+_NUMBERS: Final = {
+    "octet": Struct(">B"), "short": Struct(">H"), "long": _LONG, "longlong": Struct(">Q"),
+}  # fmt: skip
+_NO_TABLE: Final = _LONG.pack(0)
+
+
+class Step(NamedTuple):
+    """One or several arguments that are read together."""
+
+    name: str
+    kind: str
+    number: Struct | None
+    """How a number is packed; None for what is none."""
+    bits: tuple[tuple[str, int], ...]
+    """Names of bits in a row, each with its place in their octet; () for another argument."""
+
+
+def _steps(spec: tuple[tuple[str, str], ...]) -> Iterator[Step]:
+    """No method of AMQP 0-9-1 has more than eight bits in a row."""
+    for is_bit, group in groupby(spec, lambda argument: argument[1] == "bit"):
+        if is_bit:
+            bits = tuple((name, 1 << place) for place, (name, _) in enumerate(group))
+            yield Step("", "bit", None, bits)
+        else:
+            yield from (Step(name, kind, _NUMBERS.get(kind), ()) for name, kind in group)
+
 
 class Method:
     """What all methods have in common; a mixin before pamqp's class, whose validation it replaces."""
@@ -39,11 +68,14 @@ class Method:
     index: ClassVar[int]
     arguments_spec: ClassVar[tuple[tuple[str, str], ...]]
     """Argument names with their wire types, in wire order."""
+    steps: ClassVar[tuple[Step, ...]]
+    """The same as they are read and written: bits in a row are one step."""
 
     def __init_subclass__(cls) -> None:
         if "arguments_spec" not in vars(cls):
             names: list[str] = getattr(cls, "__slots__", [])
             cls.arguments_spec = tuple((name, getattr(cls, "_" + name)) for name in names)
+        cls.steps = tuple(_steps(cls.arguments_spec))
 
     @property
     def ids(self) -> tuple[int, int]:
@@ -329,11 +361,6 @@ class Access:
             self.ticket = ticket
 
 
-_LONG: Final = Struct(">I")
-_NUMBERS: Final = {
-    "octet": Struct(">B"), "short": Struct(">H"), "long": _LONG, "longlong": Struct(">Q"),
-}  # fmt: skip
-
 METHODS: Final[dict[int, type[Method]]] = {
     method.index: method
     for group in (Connection, Channel, Access, Exchange, Queue, Basic, Tx, Confirm)
@@ -384,67 +411,53 @@ def decode_method(payload: bytes) -> Method:
 
 
 def _decode_arguments(method: Method, payload: bytes) -> None:
-    pos, bit, octet = 4, 0, 0
+    pos, size = 4, len(payload)
     # RabbitMQ does not look at the names of a publish, which bindings of # and fanouts take whatever they are.
     errors = "surrogateescape" if method.index == Basic.Publish.index else "strict"
-    for name, kind in method.arguments_spec:
-        if kind == "bit":
-            if not bit:
-                octet, bit = payload[pos], 1
-                pos += 1
-            setattr(method, name, bool(octet & bit))
-            bit = bit << 1 & 0xFF
+    value: object
+    for name, kind, number, bits in method.steps:
+        if bits:
+            octet = payload[pos]
+            pos += 1
+            for flag, place in bits:
+                setattr(method, flag, octet & place != 0)
             continue
-        bit = 0
-        value, pos = _decode_argument(payload, pos, kind, errors)
+        if kind == "shortstr":
+            end = pos + 1 + payload[pos]
+            if end > size:  # before its text is looked at
+                raise IndexError("a string beyond the end of the frame")
+            value = payload[pos + 1 : end].decode("utf-8", errors)
+        elif number is not None:
+            end = pos + number.size
+            (value,) = number.unpack_from(payload, pos)
+        elif kind == "longstr":
+            end = pos + 4 + _LONG.unpack_from(payload, pos)[0]
+            value = payload[pos + 4 : end]
+        elif payload[pos : pos + 4] == _NO_TABLE:
+            value, end = {}, pos + 4
+        else:
+            value, end = decode_table_at(payload, pos)
         setattr(method, name, value)
-    if pos != len(payload):
-        raise IndexError("octets after the last argument")
-
-
-def _decode_argument(payload: bytes, pos: int, kind: str, errors: str) -> tuple[object, int]:
-    number = _NUMBERS.get(kind)
-    if number is not None:
-        return number.unpack_from(payload, pos)[0], pos + number.size
-    if kind == "table":
-        return decode_table_at(payload, pos)
-    if kind == "shortstr":
-        begin, end = pos + 1, pos + 1 + payload[pos]
-    else:
-        begin, end = pos + 4, pos + 4 + _LONG.unpack_from(payload, pos)[0]
-    if end > len(payload):
-        raise IndexError("a string beyond the end of the frame")
-    octets = payload[begin:end]
-    return (octets.decode("utf-8", errors) if kind == "shortstr" else octets), end
+        pos = end
+    if pos != size:
+        raise IndexError("octets after the last argument, or a string beyond the end of the frame")
 
 
 def encode_method(channel: int, method: Method) -> bytes:
     """A whole method frame."""
     parts = [_LONG.pack(method.index)]
-    bits: list[bool] = []
-    for name, kind in method.arguments_spec:
-        value = getattr(method, name)
-        if kind == "bit":
-            bits.append(bool(value))
-            continue
+    for name, kind, number, bits in method.steps:
         if bits:
-            parts.append(_encode_bits(bits))
-            bits = []
-        parts.append(_encode_argument(value, kind))
-    if bits:
-        parts.append(_encode_bits(bits))
+            octet = sum(place for flag, place in bits if getattr(method, flag))
+            parts.append(octet.to_bytes())
+        elif number is not None:
+            parts.append(number.pack(getattr(method, name)))
+        else:
+            parts.append(_encode_argument(getattr(method, name), kind))
     return frame(FRAME_METHOD, channel, b"".join(parts))
 
 
-def _encode_bits(bits: list[bool]) -> bytes:
-    """Bits packed from the lowest up; no method of AMQP 0-9-1 has more than eight in a row."""
-    return bytes((sum(bit << place for place, bit in enumerate(bits)),))
-
-
 def _encode_argument(value: object, kind: str) -> bytes:
-    number = _NUMBERS.get(kind)
-    if number is not None:
-        return number.pack(value)
     if kind == "table":
         table: FieldTable = value if isinstance(value, dict) else {}
         return encode_table(table)

@@ -14,6 +14,7 @@ Source: RabbitMQ's rabbit_amqqueue:declare_args, check_arguments, assert_args_eq
 from __future__ import annotations
 
 from dataclasses import field
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from burrowmq.broker.words.resource import (
@@ -295,6 +296,8 @@ def compute(
     arguments: FieldTable, policy: Mapping[str, PolicyValue], default_version: int = 2
 ) -> Settings:
     """What is in force, of validated arguments and the effective policy definition."""
+    if not arguments and not policy:
+        return _plain(default_version)
     is_quorum = arguments.get("x-queue-type") == "quorum"
     if arguments.get("x-queue-type") == "stream":
         return _of_stream(arguments, policy)
@@ -325,6 +328,12 @@ def compute(
         delivery_limit=_lower(arguments, policy, "delivery-limit"),
         is_at_least_once=_text(arguments, policy, "dead-letter-strategy") == "at-least-once",
     )
+
+
+@cache
+def _plain(version: int) -> Settings:
+    """Those of a queue of which nothing is said: there are as many of them as versions."""
+    return Settings(version=version)
 
 
 def _of_stream(arguments: FieldTable, policy: Mapping[str, PolicyValue]) -> Settings:

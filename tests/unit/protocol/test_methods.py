@@ -84,6 +84,9 @@ def test_unknown_method() -> None:
         (b"\x00\x32\x00\x0a\x00\x00\x05q", "cannot decode <<0,0,5,113>>"),
         (b"\x00\x3c\x00\x46\x00\x00\x01q\x00\xff", "cannot decode <<0,0,1,113,0,255>>"),
         (b"\x00\x3c\x00\x46\x00\x00\x02\xc3\x28\x00", "Malformed UTF-8 in shortstr"),
+        # What is there of a name that goes on beyond the frame is not looked at.
+        (b"\x00\x3c\x00\x46\x00\x00\x03\xc3", "cannot decode <<0,0,3,195>>"),
+        (b"\x00\x0a\x00\x14\x00\x00\x00\x09ab", "cannot decode <<0,0,0,9,97,98>>"),
     ],
 )
 def test_undecodable_arguments(octets: bytes, text: str) -> None:

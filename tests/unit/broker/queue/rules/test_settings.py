@@ -184,6 +184,12 @@ def test_nothing_set() -> None:
     assert compute({}, {}) == Settings()
 
 
+def test_queues_of_which_nothing_is_said_share_what_is_in_force() -> None:
+    assert compute({}, {}) is compute({}, {})
+    assert compute({}, {}, 1) == Settings(version=1)
+    assert compute({}, {}, 2) == Settings(version=2) == compute({"x-queue-type": "classic"}, {})
+
+
 def test_limits_are_the_lower_of_argument_and_policy() -> None:
     arguments: Any = {"x-max-length": 5, "x-message-ttl": Long(100), "x-consumer-timeout": 9}
     policy: Any = {"max-length": 10, "message-ttl": 50, "expires": 7, "max-length-bytes": 3}
