@@ -380,11 +380,13 @@ class Link:
         """Ask the server for a sign of life until it gives none, or the connection ends; why it ended."""
         loop = asyncio.get_running_loop()
         while True:
+            due_s = loop.time() + PING_S
             await asyncio.wait([socket.ended], timeout=PING_S)
             if socket.ended.done():
                 return socket.ended.result()
             silent_s = loop.time() - socket.heard_s
-            if silent_s >= SILENT_S:
+            # Who stood still has not read yet what was said meanwhile, and asks once more.
+            if silent_s >= SILENT_S and loop.time() < due_s + PING_S:
                 return f"silent for {silent_s:.0f} s"
             if silent_s >= PING_S:
                 socket.ping()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 class Ticket:
     """That of one run of `count` messages, which came at `came_ms`."""
 
-    __slots__ = ("came_ms", "count", "is_crowded", "on_done", "open_count", "refused")
+    __slots__ = ("came_ms", "count", "is_crowded", "on_done", "open_count", "refused", "size")
 
     def __init__(self, count: int, came_ms: float = 0.0) -> None:
         assert count > 0, "a run"
@@ -29,6 +29,8 @@ class Ticket:
         self.refused: list[int] = []
         self.is_crowded = False
         """Set by who has the window, for who publishes: more waits there than it takes."""
+        self.size = 0
+        """Octets of its messages, for who counts them."""
         self.on_done: Callable[[], None] | None = None
         """For whoever has the ticket; who takes those that are done from the window calls it."""
 

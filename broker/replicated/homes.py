@@ -82,6 +82,7 @@ class Homes:
         self._untold: Iterator[list[Part]] | None = None
         """What is left of all, while that is told."""
         self._is_beating = False
+        self._beat_due_ms = 0.0
 
     def start(self) -> None:
         """Hear of others, and take what they send."""
@@ -267,6 +268,12 @@ class Homes:
     def _beat(self) -> None:
         self._is_beating = False
         now_ms = self._front_end.now_ms()
+        late_ms = now_ms - self._beat_due_ms
+        if (
+            late_ms > BEAT_S * 1000
+        ):  # we stood still: what they have said meanwhile is still to be read
+            for peer in self._peers.values():
+                peer.heard_ms += late_ms
         for who, peer in list(self._peers.items()):
             if now_ms >= peer.heard_ms + LEASE_MS:
                 self._forget(who)
@@ -276,6 +283,7 @@ class Homes:
     def _beat_later(self) -> None:
         if not self._is_beating and (self._front_end.is_open or self._peers):
             self._is_beating = True
+            self._beat_due_ms = self._front_end.now_ms() + BEAT_S * 1000
             self._scheduler.call_later(BEAT_S, self._beat)
 
     # -- what is heard ------------------------------------------------------------------------------------------------

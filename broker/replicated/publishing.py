@@ -35,8 +35,9 @@ class Publishing:
         self._is_crowded = False
         self.open_count = 0
         """Messages of which nothing is known yet."""
-        self.new_bytes = 0
-        """Octets that no look has counted, as far as one can tell."""
+        self._open_bytes = 0  # of them
+        self.new_bytes = 0.0
+        """Octets that no look has counted, less what was acknowledged since, as far as one can tell."""
         self._stream = stream
         self._sid, inbox = front_end.subscribe(self._on_answers)
         front_end.publishes(stream, self._on_refused)
@@ -67,8 +68,10 @@ class Publishing:
             window.refused_count += len(messages)
             return Rejected(list(range(len(messages))), is_pending=False)
         payloads = [pack(message) for message in messages]
-        self.new_bytes += sum(map(len, payloads))
         ticket = window.add(payloads, now_ms)
+        ticket.size = sum(map(len, payloads))
+        self.new_bytes += ticket.size
+        self._open_bytes += ticket.size
         self.open_count += len(messages)
         ticket.is_crowded = window.is_full
         self._is_crowded |= ticket.is_crowded
@@ -97,14 +100,18 @@ class Publishing:
     def _tell_done(self) -> None:
         for ticket in self.window.take_done():
             self.open_count -= ticket.count
+            self._open_bytes -= ticket.size
             self._stored(ticket.count - len(ticket.refused))
             if ticket.on_done is not None:
                 ticket.on_done()
 
     def looked(self) -> None:
         """A look has counted what is stored."""
-        if not self.open_count:
-            self.new_bytes = 0
+        self.new_bytes = self._open_bytes
+
+    def forgotten(self, size: float) -> None:
+        """So many octets were acknowledged, or dropped."""
+        self.new_bytes = max(0.0, self.new_bytes - size)
 
     def send(self, now_ms: float) -> None:
         """Send what is due."""

@@ -241,7 +241,7 @@ class ReplicatedQueue(Figures):
 
     @property
     def _bytes_with_new(self) -> int:
-        return self.ready_bytes + self._publishing.new_bytes
+        return self.ready_bytes + int(self._publishing.new_bytes)
 
     def _on_stored(self, count: int) -> None:
         self._message_count += count
@@ -299,7 +299,9 @@ class ReplicatedQueue(Figures):
     def _on_forgotten(self, replies: list[bytes]) -> None:
         count, now_ms = len(replies), self._front_end.now_ms()
         self._message_count = max(0, self._message_count - count)
-        self._looks.acknowledged(count, count * self._intake.mean_bytes, now_ms)
+        size = count * self._intake.mean_bytes
+        self._looks.acknowledged(count, size, now_ms)
+        self._publishing.forgotten(size)
         self._front_end.tell(self._stream.name)
         self._intake.acknowledge(replies, now_ms)
         self._changed()
@@ -383,6 +385,7 @@ class ReplicatedQueue(Figures):
 
     def cluster_lost(self) -> None:
         """What is in flight is sent again; what was pulled stays, and may be delivered elsewhere meanwhile."""
+        self._stream.lost()
         self._publishing.window.lost(self._front_end.now_ms())
         self._intake.lost()
         self._overdue.rest()

@@ -21,6 +21,7 @@ from itertools import islice
 
 from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
 from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.properties import decode, rewrite
 from burrowmq.protocol.table import Long
 
@@ -220,7 +221,10 @@ class Shelf:
 
 
 def _counted(message: Message, before_count: int) -> Message:
-    """The message with RabbitMQ's header that says how often it was delivered before."""
+    """The message with RabbitMQ's header that says how often it was delivered before, if there is room for it."""
     properties = decode(message.raw)
     properties.headers = {**(properties.headers or {}), "x-delivery-count": Long(before_count)}
-    return rewrite(message, properties)
+    try:
+        return rewrite(message, properties)
+    except FrameError:  # it is delivered all the same, and so are those beside it
+        return message

@@ -210,6 +210,13 @@ class QueueStream:
         else:
             self.make()
 
+    def lost(self) -> None:
+        """There is no connection: it may be another one, of the same name, before there is the next.
+
+        So nothing is said to it before it was looked at: an acknowledgement would be for another message.
+        """
+        self.is_ready = False
+
     def make(self) -> None:
         """The same for one that is to be there."""
         if not (self._is_over or self._open_count or self._is_missing):
@@ -355,9 +362,11 @@ class QueueStream:
                 self._miss()
                 return
             _tell(waiting, found.text)
-            if not self.is_ready:
+            if found == LINK_LOST:  # with a new one it is looked at, at once
+                pass
+            elif not self.is_ready:
                 self._try_later(found)
-            elif found != LINK_LOST:  # a new one is looked over at once
+            else:
                 self._look_again()
         else:
             self._be_ready()

@@ -239,6 +239,22 @@ def test_by_policy_octets_are_refused_too(bench: ClusterBench) -> None:
     assert outcomes == ["Basic.Ack"] * 4 + ["Basic.Nack"] * 2
 
 
+def test_octets_that_were_acknowledged_since_a_look_make_room(bench: ClusterBench) -> None:
+    """However much goes through it between two looks, nothing is refused while consumers keep up."""
+    client = publisher(bench)
+    bench.declared(client)
+    set_policy(bench, max_length_bytes=20_000, overflow="reject-publish")
+    consumer = bench.connect(1)
+    consumer.call(1, spec.Basic.Consume(queue="q", no_ack=True))
+    outcomes: set[str] = set()
+    for _ in range(400):  # 20 times the limit in two seconds
+        publish(client, 1, b"y" * 1_000)
+        bench.settle(0.005)
+        outcomes |= set(client.names())
+        consumer.read()
+    assert outcomes == {"Basic.Ack"}
+
+
 def until_pulled(bench: ClusterBench, queue: ReplicatedQueue) -> None:
     """Let time pass until what is too much has been asked for, and has not come."""
     while queue._excess._asked_ms is None:

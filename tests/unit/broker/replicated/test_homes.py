@@ -273,3 +273,17 @@ def test_a_binding_that_the_servers_do_not_take_stays_here_and_is_told(ends: Fro
         other.send(publish_bytes(1, "local", "", b"m", properties=properties, mandatory=True))
     ends.settle(0.2)
     assert sorted(other.names()) == ["Basic.Ack", "Basic.Ack", "Basic.Return"]
+
+
+def test_who_stood_still_does_not_take_its_peers_for_gone(ends: FrontEnds) -> None:
+    """Timers are due before sockets are read, in which the peers' beats lie."""
+    one, two = ends.start(), ends.start()
+    made(ends, one)
+    other = confirming(two)
+    one.settle(7)  # it goes on, and says so
+    two.loop.now_s += 7.0
+    two.loop.run()
+    publish(other, "q", b"a", mandatory=True)
+    ends.settle(1)
+    assert other.names() == ["Basic.Ack"]
+    assert one.vhost.queues["q"].ready_count == 1

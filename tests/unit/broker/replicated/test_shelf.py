@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.broker.queue.run import LOGGED, returned
-from burrowmq.broker.replicated.shelf import Shelf
+from burrowmq.broker.replicated.shelf import Shelf, _counted
 from burrowmq.protocol.codec import Message, join_address
-from burrowmq.protocol.properties import Properties, build, decode
+from burrowmq.protocol.errors import FrameError
+from burrowmq.protocol.properties import Properties, build, decode, rewrite
+from burrowmq.protocol.table import Long
 
 
 def message(body: bytes = b"x") -> Message:
@@ -125,3 +128,11 @@ def test_what_has_expired_leaves_from_the_head_only() -> None:
     assert shelf.live_count(0, 10) == 1
     shelf.forget([1, 2, 3, 4], None, LOGGED)
     assert told == [b"1", b"2", b"3", b"4"]
+
+
+def test_a_header_without_room_for_the_count_of_its_deliveries_is_left_as_it_is() -> None:
+    """It is delivered, and so is what is taken with it."""
+    full = build(b"\0\x01q", Properties(headers={"h": "x" * 131_043}), b"full")
+    with pytest.raises(FrameError):
+        rewrite(full, Properties(headers={"h": "x" * 131_043, "x-delivery-count": Long(1)}))
+    assert _counted(full, 1) is full

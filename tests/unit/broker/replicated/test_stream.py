@@ -6,20 +6,21 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from burrowmq.broker.replicated.stream import AGAIN_S, QueueStream
-from burrowmq.cluster.api import Request, StreamSettings
-from burrowmq.cluster.questions import LINK_LOST
+from burrowmq.cluster.api import Refusal, Request, StreamSettings
+from burrowmq.cluster.questions import LINK_LOST, NO_ANSWER
 
 
 class Away:
     """A cluster that nobody reaches, and less time than the next attempt waits for."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusal: Refusal) -> None:
+        self._refusal = refusal
         self.answers: list[Callable[[], None]] = []
         self.attempts: list[Callable[[], None]] = []
 
     def ask(self, request: Request, then: Callable[[Any], None]) -> None:
         """Say so when this call has returned."""
-        self.answers.append(lambda: then(LINK_LOST))
+        self.answers.append(lambda: then(self._refusal))
 
     def when_gone(self, stream: str, then: Callable[[str], None]) -> None:
         """There was no other."""
@@ -42,14 +43,14 @@ def ignore() -> None:
 
 
 def test_however_often_one_asks_there_is_one_next_attempt() -> None:
-    away = Away()
+    away = Away(NO_ANSWER)
     found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
     stream = QueueStream(found, cast("Any", away), cast("Any", away), ignore, ignore, is_ours=True)
     told: list[str] = []
     for _ in range(20):
         stream.ask(told.append)
         away.answer()
-    assert told == [LINK_LOST.text] * 20  # each at once
+    assert told == [NO_ANSWER.text] * 20  # each at once
     for _ in range(2):
         (attempt,) = away.attempts
         away.attempts.clear()
@@ -58,8 +59,19 @@ def test_however_often_one_asks_there_is_one_next_attempt() -> None:
     assert len(away.attempts) == 1
 
 
+def test_without_a_connection_the_next_attempt_is_the_next_connection() -> None:
+    away = Away(LINK_LOST)
+    found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
+    stream = QueueStream(found, cast("Any", away), cast("Any", away), ignore, ignore, is_ours=True)
+    told: list[str] = []
+    stream.ask(told.append)
+    away.answer()
+    assert told == [LINK_LOST.text]
+    assert not away.attempts
+
+
 def test_who_asks_for_one_that_is_gone_is_told_so() -> None:
-    away = Away()
+    away = Away(LINK_LOST)
     found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
     stream = QueueStream(found, cast("Any", away), cast("Any", away), ignore, ignore, is_ours=False)
     stream.end()

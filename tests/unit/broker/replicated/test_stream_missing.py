@@ -5,6 +5,8 @@ Covers: broker/replicated/stream.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pika import spec
 
@@ -14,6 +16,7 @@ from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
 from tests.support.front_ends_bench import FrontEnds, confirming, declare_queue, say
 from tests.support.quorum_clients import publish
+from tests.support.wire_client import method_bytes
 
 
 @pytest.fixture
@@ -139,3 +142,45 @@ def test_a_queue_that_is_new_or_deleted_has_lost_nothing(ends: FrontEnds) -> Non
     declare_queue(client)
     ends.settle(5.0)
     assert lost(ends.benches[0]) == lost(two) == []
+
+
+def test_what_was_acknowledged_of_a_queue_that_was_made_anew_meanwhile_is_said_to_nobody(
+    ends: FrontEnds,
+) -> None:
+    """The servers know an acknowledgement by its number, which another message has by now."""
+    client, two = two_with_a_queue(ends)
+    publish(client, *[b"old"] * 5)
+    ends.settle()
+    client.read()
+    away = consumer_of(ends, two)
+    assert len(deliveries(away)) == 5
+    two.own_link.lose()
+    away.send(method_bytes(1, spec.Basic.Ack(5, multiple=True)))
+    say(client, spec.Queue.Delete(queue="q"))
+    ends.settle(0.5)
+    declare_queue(client)
+    ends.settle(0.5)
+    publish(client, *[b"new"] * 5)
+    ends.settle()
+    holder = consumer_of(ends, ends.benches[0])
+    assert len(deliveries(holder)) == 5
+    two.own_link.open()
+    two.loop.run()  # before the servers have answered anything
+    ends.settle(1)
+    for each in (away, holder):
+        each.lose()
+    ends.settle(1)
+    found = deliveries(consumer_of(ends, ends.benches[0]))
+    assert [each.body for each in found] == [b"new"] * 5
+
+
+def consumer_of(ends: FrontEnds, bench: ClusterBench) -> Client:
+    found = bench.connect(1)
+    found.call(1, spec.Basic.Qos(prefetch_count=50))
+    say(found, spec.Basic.Consume(queue="q"))
+    ends.settle(0.3)
+    return found
+
+
+def deliveries(client: Client) -> list[Any]:
+    return [each for _, each in client.read() if each.NAME == "Basic.Deliver"]
