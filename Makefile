@@ -264,12 +264,14 @@ cluster-test: $(DEV_STAMP) ## streams of JetStream on three real nats-servers, m
 
 NATSD_SERVER := github.com/nats-io/nats-server/v2
 
-build/natsd: $(wildcard cluster/natsd/*)
+build/natsd: $(wildcard cluster/natsd/* cluster/natsd/server/*)
 	@command -v go >/dev/null || { echo "natsd: building it needs Go (go.dev/dl)"; exit 1; }
 	@command -v patch >/dev/null || { echo "natsd: building it needs patch(1)"; exit 1; }
 	@rm -rf build/nats-server && mkdir -p build
 	cd cluster/natsd && go mod download $(NATSD_SERVER) && cp -R "$$(go list -m -f '{{.Dir}}' $(NATSD_SERVER))" ../../build/nats-server
 	chmod -R u+w build/nats-server
+	find build/nats-server -name '*_test.go' -delete
+	cp cluster/natsd/server/*_test.go build/nats-server/server/
 	patch --quiet --strip=1 --fuzz=0 --directory=build/nats-server < cluster/natsd/async-flush.patch
 	cp cluster/natsd/go.mod build/natsd.mod && cp cluster/natsd/go.sum build/natsd.sum
 	go mod edit -replace=$(NATSD_SERVER)=../../build/nats-server build/natsd.mod

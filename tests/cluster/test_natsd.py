@@ -36,11 +36,16 @@ STOCK_LEAST_S = 4.0 - 1.0
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
+def natsd() -> Path:
     if shutil.which("go") is None:
         pytest.skip("building natsd needs Go")
     subprocess.run(["make", "--quiet", "natsd"], cwd=ROOT, check=True)
-    cluster = NatsCluster(tmp_path, binary=ROOT / "build" / "natsd")
+    return ROOT / "build" / "natsd"
+
+
+@pytest.fixture
+def nodes(natsd: Path, tmp_path: Path) -> Iterator[Nodes]:
+    cluster = NatsCluster(tmp_path, binary=natsd)
     found = Nodes(tmp_path / "nodes", cluster)
     try:
         cluster.start()
@@ -195,7 +200,7 @@ def test_servers_that_have_lost_their_last_blocks_do_not_wait_for_each_other(
         each.kill()
     for each in servers:
         (stream,) = (tmp_path / each.name).glob("jetstream/*/streams/Q_*")
-        assert (stream / "flushed.db").stat().st_size == 24
+        assert (stream / "flushed.db").stat().st_size == 40
         blocks = list((stream / "msgs").glob("*.blk"))
         assert blocks
         for block in blocks:
@@ -206,3 +211,37 @@ def test_servers_that_have_lost_their_last_blocks_do_not_wait_for_each_other(
     declare(nodes.channel(process), "q")
     load(process, "q", 100)
     assert declare(nodes.channel(process), "q") == 100
+
+
+@pytest.mark.timeout(400)
+def test_what_a_start_believes_of_how_far_a_stream_was(natsd: Path) -> None:
+    """In the server's own package, and with its types."""
+    command = ["go", "test", "-vet=off", "-count=1", "-run", "^TestWhat", "./server"]
+    sources = natsd.with_name("nats-server")
+    done = subprocess.run(command, cwd=sources, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no tests to run" not in done.stdout
+
+
+@pytest.mark.timeout(400)
+def test_what_is_damaged_is_taken_from_the_others(nodes: Nodes, tmp_path: Path) -> None:
+    """It was on disk when the log was cut, so that no log has it."""
+    process = nodes.start()
+    declare(nodes.channel(process), "q")
+    load(process, "q", 2_000)
+    servers = nodes.cluster.servers
+    for each in servers:
+        end_cleanly(each)
+    for block in (tmp_path / servers[0].name).glob("jetstream/*/streams/Q_*/msgs/*.blk"):
+        octets = bytearray(block.read_bytes())
+        octets[len(octets) // 2] ^= 1
+        block.write_bytes(octets)
+        block.with_name("index.db").unlink(missing_ok=True)  # as an unclean end leaves it
+    for each in servers:
+        each.start()
+    channel = nodes.channel(process)
+    assert declare(channel, "q") == 2_000
+    for other in servers[1:]:
+        assert change(process, "delete_member", "q", other.name) == ""
+    assert members_of(process) == [servers[0].name]
+    assert len(take(nodes.channel(process), "q", 2_000)) == 2_000
