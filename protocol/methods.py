@@ -18,7 +18,7 @@ import struct
 from collections.abc import Iterator
 from itertools import groupby
 from struct import Struct
-from typing import ClassVar, Final, NamedTuple, Self, cast
+from typing import ClassVar, Final, Self, cast
 
 from pamqp import commands, common
 
@@ -32,6 +32,7 @@ from burrowmq.protocol.table import (
     decode_table_at,
     encode_table,
 )
+from burrowmq.records import NamedTuple
 
 _LONG: Final = Struct(">I")
 _NUMBERS: Final = {
