@@ -253,8 +253,9 @@ class PublishAnswer(NamedTuple):
 
 _CONTAINS_DUPLICATE: Final = 10201
 """A message id of the batch is known. One id a batch is enough to say that all of it is there: it is all or nothing."""
+UNAVAILABLE: Final = 10008
 _AGAIN: Final = frozenset({
-    10008,  # JetStream system temporarily unavailable
+    UNAVAILABLE,  # JetStream system temporarily unavailable
     10009,  # cluster can not handle request: not the leader
     10023,  # insufficient resources: the leader has no room, and steps down
     10158,  # an earlier attempt is being stored

@@ -267,6 +267,11 @@ class Link:
         if self._task is not None:
             self._task.cancel()
 
+    def leave(self, reason: str) -> None:
+        """Go to the next server of the list, if this one is of no use."""
+        if self._socket is not None:
+            self._socket.end(reason)
+
     @property
     def is_open(self) -> bool:
         """Whether what is written now goes to a server."""

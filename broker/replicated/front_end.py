@@ -26,6 +26,7 @@ from operator import attrgetter
 from typing import Final, Protocol, TypeAlias, TypeVarTuple
 
 from burrowmq.broker.replicated.news import CHANGED, SUBJECTS, USED, Hearer, News
+from burrowmq.broker.replicated.silence import Silence
 from burrowmq.broker.replicated.troubles import Troubles
 from burrowmq.broker.report.cluster_state import Flow, LinkState, ServerState
 from burrowmq.broker.report.metrics import QueueMetrics
@@ -58,6 +59,7 @@ AGAIN_S: Final = 1.0
 _ANSWERS_SID: Final = 1
 _NEWS_SIDS: Final = range(2, 2 + len(SUBJECTS))
 _ACK_PREFIX: Final = b"$JS.ACK."
+OF_NO_USE: Final = "nobody answers there for JetStream, another server is tried"
 
 Handler: TypeAlias = Callable[[list[Delivered]], None]
 Said = TypeVarTuple("Said")
@@ -135,6 +137,7 @@ class FrontEnd:
         self._last_sid = _NEWS_SIDS[-1]
         self._publishers: dict[str, Callable[[str], None]] = {}
         self._troubles = Troubles(observer.cluster_refuses)
+        self._silence = Silence()
         self._doomed: dict[str, list[Callable[[str], None]]] = {}
         self._is_expiring = False
         self._was_lost = False
@@ -248,9 +251,12 @@ class FrontEnd:
         """Send a request; `then` is called once, with the answer or a refusal of our own."""
 
         def answered(found: Document | Refusal) -> None:
+            is_silent = self._silence.is_too_long(found, self.now_ms())
             if isinstance(found, Refusal):
                 found = self._looked_at(found)
             self._guard(then, found)
+            if is_silent and len(self._servers) > 1:
+                self._link.leave(OF_NO_USE)
 
         refusal = self._refusal_of(request)
         if refusal is not None:
@@ -387,6 +393,7 @@ class FrontEnd:
     def opened(self, info: Greeting) -> None:
         """There is a connection."""
         self.payload_max = info.max_payload
+        self._silence.opened()
         self._was_lost = False
         self._opened_count += 1
         self._changed_now()

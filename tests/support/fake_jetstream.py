@@ -33,6 +33,7 @@ class FakeLink:
         self.world = world
         self.owner = owner
         self.is_open = False
+        self.left: list[str] = []
         self.subscriptions: dict[int, bytes] = {}
 
     def start(self) -> None:
@@ -59,6 +60,12 @@ class FakeLink:
         self.is_open = False
         self.world.forget(self)
         self.owner.lost("cut")
+
+    def leave(self, reason: str) -> None:
+        """It goes to the next server, whose world is the same."""
+        self.left.append(reason)
+        self.lose()
+        self.open()
 
     def tls(self) -> ssl.SSLContext:
         return ssl.create_default_context()

@@ -349,6 +349,22 @@ def test_a_server_that_is_silent_counts_as_lost(monkeypatch: pytest.MonkeyPatch)
     run(scene())
 
 
+def test_a_server_that_is_of_no_use_is_left_for_the_next() -> None:
+    async def scene() -> None:
+        async with listening() as peer:
+            owner = Owner()
+            link = linked(owner, peer)
+            link.leave("before there is any")
+            link.start()
+            assert await owner.told.get() == "opened peer"
+            link.leave("of no use")
+            assert "of no use" in await owner.told.get()
+            assert await owner.told.get() == "opened peer"
+            await link.close()
+
+    run(scene())
+
+
 @pytest.mark.slow
 def test_a_server_that_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "PING_S", 0.01)

@@ -17,6 +17,7 @@ from pika import BasicProperties, spec
 from burrowmq.broker.inspect.queues import queue_row
 from burrowmq.broker.node.replication import ALONE
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.replicated.front_end import OF_NO_USE, servers
 from burrowmq.broker.replicated.looks import TRIM_COUNT
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.cluster.wire import Delivered
@@ -458,6 +459,27 @@ def test_what_a_refused_look_leaves_is_looked_at_again_soon(bench: ClusterBench)
     looks = bench.world.look_count
     bench.settle(30.0)
     assert bench.world.look_count - looks <= 1, "an idle queue is left alone again"
+
+
+@pytest.mark.parametrize("server_count", [1, 3])
+def test_a_server_with_nobody_behind_it_is_left_if_there_are_others(
+    bench: ClusterBench, server_count: int
+) -> None:
+    queue = bench.declared(publisher(bench))
+    front_end = bench.front_end
+    assert front_end is not None
+    front_end._servers = tuple(servers(["nats://fake"] * server_count, None, None))
+    bench.world.is_leaderless = True
+    queue.ask(lambda _: None)
+    bench.settle(12.0)
+    assert bench.link.left == []
+    bench.settle(12.0)
+    assert bench.link.left == [OF_NO_USE] * (server_count > 1)
+    bench.settle(15.0)
+    assert len(bench.link.left) == (server_count > 1), "longer each time"
+    bench.world.is_leaderless = False
+    bench.settle(60.0)
+    assert len(bench.link.left) == (server_count > 1)
 
 
 DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
