@@ -60,6 +60,7 @@ class SharedDefinitions:
         self._scheduler = scheduler
         self._enforcer = Enforcer(node, definitions, self._bind_again)
         self.rows = AgreedRows(Bucket(BUCKET, replicas), front_end, scheduler, self)
+        front_end.are_queues_known = lambda: self.rows.is_ready or self.rows.is_away
         self._is_started = False
         self.is_seeded = False
         """Whether this is the first start, which has made what it has by itself."""

@@ -150,6 +150,8 @@ class FrontEnd:
         self._reason = ""
         self.payload_max = PAYLOAD_MAX
         """Octets that the servers take as one message."""
+        self.are_queues_known: Callable[[], bool] = lambda: True
+        """Set by who shares definitions: see `knows_queues`."""
 
     # -- the node's side ----------------------------------------------------------------------------------------
 
@@ -296,6 +298,11 @@ class FrontEnd:
             callback(*said)
         except Exception as error:  # noqa: BLE001 - see above
             self.failed(error)
+
+    @property
+    def knows_queues(self) -> bool:
+        """Whether what other front-ends have declared and deleted is known by now, or is not to be waited for."""
+        return self.are_queues_known()
 
     def publishes(self, stream: str, refused: Callable[[str], None] | None) -> None:
         """Tell `refused` when the server passes on nothing that is published there; None: no longer."""

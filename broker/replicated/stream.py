@@ -71,6 +71,11 @@ class Asking(Protocol):
         """Call `then` when an earlier queue's stream of this name is deleted, or with why that cannot be done yet."""
         ...
 
+    @property
+    def knows_queues(self) -> bool:
+        """Whether what other front-ends have declared and deleted is known by now, or is not to be waited for."""
+        ...
+
     def doom(self, stream: str, created: object) -> None:
         """Delete a stream whose queue is gone, which was made at that time; None if that is not known."""
         ...
@@ -383,6 +388,9 @@ class QueueStream:
             self._scheduler.call_later(MISSING_S, self._make_anew)
 
     def _make_anew(self) -> None:
+        if not (self._asking.knows_queues or self._is_over):
+            self._scheduler.call_later(MISSING_S, self._make_anew)
+            return
         self._is_missing = False
         self.make()
 

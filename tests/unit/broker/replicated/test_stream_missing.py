@@ -74,6 +74,25 @@ def test_who_was_away_does_not_make_the_stream_of_a_queue_anew_that_was_deleted(
     assert not ends.world.streams
 
 
+def test_who_was_away_learns_of_deletions_before_it_makes_a_stream_anew(ends: FrontEnds) -> None:
+    """However long it takes to read all definitions."""
+    client, two = two_with_a_queue(ends)
+    two.own_link.lose()
+    ends.settle(0.2)
+    say(client, spec.Queue.Delete(queue="q"))
+    ends.settle(0.5)
+    assert not ends.world.streams
+    give = ends.bucket.give
+    ends.bucket.give = list
+    two.own_link.open()
+    ends.settle(3)
+    assert not ends.world.streams
+    ends.bucket.give = give
+    ends.settle(10)
+    assert "q" not in two.vhost.queues
+    assert not ends.world.streams
+
+
 def test_one_that_is_missed_while_a_purge_is_under_way_is_made_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
