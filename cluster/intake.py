@@ -25,6 +25,8 @@ from burrowmq.cluster.wire import Delivered, Headers, WireError, decode_headers,
 _PENDING = "Nats-Pending-Messages"
 _HEARTBEAT = 100
 _EXPIRED = 408
+_CONFLICT, _TOO_LARGE = 409, "MaxBytes"
+"""How a request ends whose next message is larger than what is left of its octets."""
 _LATER_MS = 100.0
 """After a request that could not be served (no leader, no such consumer) the next one waits so long."""
 
@@ -79,7 +81,8 @@ class Pulls:
         self._inbox = inbox
         self._limits = limits or PullLimits()
         self._pin = pin
-        self._credit = 0
+        self._credit = self._octets = 0
+        self._is_large_next = False
         self._open: dict[int, _Pull] = {}
         self._number = 0
         self._heard_ms = 0.0
@@ -94,9 +97,14 @@ class Pulls:
         """Messages that are asked for and have not come."""
         return sum(pull.left_count for pull in self._open.values())
 
-    def allow(self, credit: int) -> None:
-        """So many messages may be on their way at most. Fewer than are asked for by now: those come all the same."""
+    def allow(self, credit: int, octets: int = 0) -> None:
+        """So many messages may be on their way at most. Fewer than are asked for by now: those come all the same.
+
+        A request is for so many octets at most, and for one message where the next has more; 0: whatever they have. It
+        is that for who has to be pinned: a request that ends for its octets would cost the pin.
+        """
         self._credit = credit
+        self._octets = 0 if self._pin is not None else octets
 
     def poll(self, now_ms: float) -> bytes:
         """The request to be sent now; b"" for none. Forgets those that the server has forgotten."""
@@ -105,16 +113,20 @@ class Pulls:
             return b""
         if not self._open:
             self._heard_ms = now_ms
-        count = self._credit - self.open_count
+        count = 1 if self._is_large_next else self._credit - self.open_count
         self._number += 1
         self._open[self._number] = _Pull(count, now_ms)
+        more: dict[str, object] = {} if self._pin is None else {**self._pin.fields()}
+        if self._octets and not self._is_large_next:
+            more["max_bytes"] = self._octets
+        self._is_large_next = False
         request = api.pull(
             self._stream,
             self._consumer,
             count,
             expires_ms=self._limits.expires_ms,
             heartbeat_ms=self._limits.heartbeat_ms,
-            **({} if self._pin is None else self._pin.fields()),
+            **more,
         )
         return encode_publish(
             request.subject, request.payload, b"%b.%d" % (self._inbox, self._number)
@@ -123,6 +135,8 @@ class Pulls:
     @property
     def _is_enough(self) -> bool:
         open_count = self.open_count
+        if self._is_large_next:
+            return open_count >= self._credit
         return open_count * 2 > self._credit or open_count >= self._credit
 
     def due_ms(self) -> float | None:
@@ -163,8 +177,11 @@ class Pulls:
             return  # silence will end the request
         if status.status in (0, _HEARTBEAT):
             return
-        self.last_status = status
-        if status.status != _EXPIRED:
+        if status.status == _CONFLICT and _TOO_LARGE in status.text:
+            self._is_large_next = True
+        else:
+            self.last_status = status
+        if status.status != _EXPIRED and not self._is_large_next:
             is_second = self._pin is not None and not self._pin.id
             self._not_before_ms = now_ms + (_SECOND_MS if is_second else _LATER_MS)
         if self._pin is not None:
@@ -181,6 +198,7 @@ class Pulls:
     def lost(self) -> None:
         """The link broke, and all requests with it."""
         self._open.clear()
+        self._is_large_next = False
 
 
 class _Batch:

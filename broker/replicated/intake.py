@@ -276,7 +276,7 @@ class Intake:
                 self._pulls_sid, inbox = front_end.subscribe(self._on_pulled)
                 self._pulls = Pulls(self._stream.name, CONSUMER, inbox, pin=self._pin)
             ahead_count = 0 if self.is_paused else self._ahead_count()
-            self._pulls.allow(max(0, ahead_count - self.shelf.count))
+            self._allow(self._pulls, max(0, ahead_count - self.shelf.count))
             front_end.write(self._pulls.poll(now_ms))
         elif self._pulls is not None or (self.shelf.count and not self._getters):
             self._stop_pulling()
@@ -291,6 +291,14 @@ class Intake:
             self._working_ms = now_ms
             old = self.shelf.grown_old()
             front_end.write(b"".join([encode_publish(reply, api.WORKING) for reply in old]))
+
+    def _allow(self, pulls: Pulls, count: int) -> None:
+        """So many, which may be larger than those that came of late."""
+        room = AHEAD_BYTES - self.shelf.size
+        if room > 0 or not self.shelf.count:
+            pulls.allow(count, max(room, 1))
+        else:
+            pulls.allow(0)
 
     def _stop_pulling(self) -> None:
         if self._pulls is not None:

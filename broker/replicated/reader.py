@@ -237,7 +237,7 @@ class Reader:
         count = min(AHEAD_COUNT - len(self._chunks), int(room / self._mean_bytes))
         if not self._chunks:
             count = max(1, count)
-        self._pulls.allow(max(0, count))
+        self._pulls.allow(max(0, count), max(1, int(room)))
         octets = self._pulls.poll(now_ms)
         if self._pulls.was_silent:
             self._begin_anew(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import ssl
+import sys
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -104,6 +105,7 @@ class Stream:
         self.ready: deque[int] = deque()
         self.counts: dict[int, int] = {}
         self.pulls: deque[list[Any]] = deque()  # link, reply, how many
+        self.octets_left: dict[tuple[FakeLink, bytes], int] = {}
         self.has_consumer = False
         self.is_pinned = False
         """Only one client at a time is given messages."""
@@ -493,6 +495,7 @@ class FakeJetStream:
         if stream.is_pinned and not self._is_allowed(stream, link, reply, wish):
             return
         stream.pulls.append([link, reply, wish["batch"]])
+        stream.octets_left[link, reply] = wish.get("max_bytes", 0) or sys.maxsize
         if wish.get("no_wait"):
             self._serve(stream)
             if stream.pulls and stream.pulls[-1][1] == reply:
@@ -553,6 +556,13 @@ class FakeJetStream:
                 return
             sequence = stream.ready.popleft()
             if sequence not in stream.messages:
+                continue
+            stream.octets_left[pull[0], pull[1]] -= len(stream.messages[sequence])
+            if stream.octets_left[pull[0], pull[1]] < 0:
+                stream.ready.appendleft(sequence)
+                stream.pulls.remove(pull)
+                text = b"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: %d\r\n\r\n"
+                self._say(pull[0], pull[1], b"", text % pull[2], b"")
                 continue
             count = stream.counts[sequence] = stream.counts.get(sequence, 0) + 1
             name = stream.config["name"]

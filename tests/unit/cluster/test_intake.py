@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.cluster.intake import Acks, PullLimits, Pulls
+from burrowmq.cluster.pin import Pin
 from burrowmq.cluster.wire import Delivered
 
 INBOX = b"in.p.1"
@@ -53,6 +54,42 @@ def test_more_is_asked_for_when_half_has_come() -> None:
     assert pulls.delivered(MESSAGE, 1.0)
     assert asked(pulls.poll(1.0)) == (2, 5)
     assert pulls.open_count == 10
+
+
+def wish(octets: bytes) -> tuple[int, int]:
+    """How many messages a request wants, and how many octets: 0 for any."""
+    body = json.loads(octets.split(b"\r\n")[1])
+    return body["batch"], body.get("max_bytes", 0)
+
+
+def test_what_is_larger_than_there_is_room_for_comes_alone() -> None:
+    pulls = opened(10)
+    pulls.allow(10, 5_000)
+    assert wish(pulls.poll(0.0)) == (10, 5_000)
+    assert pulls.delivered(MESSAGE, 1.0)
+    assert not pulls.delivered(status(1, b"409 Message Size Exceeds MaxBytes", 9), 1.0)
+    assert pulls.last_status is None
+    assert wish(pulls.poll(1.0)) == (1, 0), "at once"
+    assert wish(pulls.poll(1.0)) == (9, 5_000)
+    assert pulls.poll(1.0) == b""
+    assert pulls.open_count == 10
+
+
+def test_without_credit_what_is_large_waits() -> None:
+    pulls = opened(1)
+    pulls.allow(1, 5_000)
+    assert wish(pulls.poll(0.0)) == (1, 5_000)
+    pulls.delivered(status(1, b"409 Message Size Exceeds MaxBytes", 1), 1.0)
+    pulls.allow(0)
+    assert pulls.poll(1.0) == b""
+    pulls.allow(1, 5_000)
+    assert wish(pulls.poll(2.0)) == (1, 0)
+
+
+def test_who_has_to_be_pinned_asks_for_any_size() -> None:
+    pulls = Pulls("s", "c", INBOX, pin=Pin("s", "c", b"in.p"))
+    pulls.allow(10, 5_000)
+    assert wish(pulls.poll(0.0)) == (10, 0)
 
 
 def test_a_single_message_at_a_time_can_be_wanted() -> None:

@@ -17,6 +17,7 @@ from pika import BasicProperties, spec
 from burrowmq.broker.inspect.queues import queue_row
 from burrowmq.broker.node.replication import ALONE
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.replicated import intake as intake_module
 from burrowmq.broker.replicated.front_end import OF_NO_USE, servers
 from burrowmq.broker.replicated.looks import TRIM_COUNT
 from burrowmq.broker.rules.policy import Policy
@@ -24,7 +25,7 @@ from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import QUORUM, ClusterBench
 from tests.support.quorum_clients import bodies, consume, publish, publisher
-from tests.support.wire_client import publish_bytes
+from tests.support.wire_client import method_bytes, publish_bytes
 
 
 def asked(bench: ClusterBench, client: Client, *methods: Any) -> list[Any]:
@@ -480,6 +481,34 @@ def test_a_server_with_nobody_behind_it_is_left_if_there_are_others(
     bench.world.is_leaderless = False
     bench.settle(60.0)
     assert len(bench.link.left) == (server_count > 1)
+
+
+@pytest.mark.parametrize("small_count", [0, 400])
+def test_what_is_pulled_ahead_has_a_limit_of_octets(
+    bench: ClusterBench, monkeypatch: pytest.MonkeyPatch, small_count: int
+) -> None:
+    """Also where nothing is known of their size, or those before were small."""
+    most = 4 << 20
+    monkeypatch.setattr(intake_module, "AHEAD_BYTES", most)
+    client = publisher(bench)
+    queue = bench.declared(client)
+    consumer = consume(bench, prefetch=100)
+    for _ in range(small_count // 100):
+        publish(client, *[b"s"] * 100)
+        bench.settle()
+        assert len(bodies(consumer)) == 100
+        consumer.send(method_bytes(1, spec.Basic.Ack(0, multiple=True)))
+        bench.settle()
+    publish(client, *[b"x" * 100_000] * 400)
+    bench.settle()
+    count, ahead = 0, queue._shelf.size
+    for _ in range(100):
+        count += len(bodies(consumer))
+        consumer.send(method_bytes(1, spec.Basic.Ack(0, multiple=True)))
+        bench.settle(0.05)
+        ahead = max(ahead, queue._shelf.size)
+    assert count == 400
+    assert ahead <= 2 * most + 100_000, "two requests may be open"
 
 
 DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
