@@ -77,8 +77,11 @@ class BaseBroker:
 
     @property
     def url(self) -> str:
-        """Address of the virtual host "/" for an AMQP client. Raises BrokerError while it does not run."""
-        return self.url_of("/")
+        """Where an AMQP client goes, in "/" or the configuration's `default_vhost`.
+
+        Raises BrokerError while it does not run.
+        """
+        return self.url_of(self._settings.vhost)
 
     def url_of(self, vhost: str) -> str:
         """Address of a virtual host. Raises BrokerError while it does not run."""

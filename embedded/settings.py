@@ -61,6 +61,11 @@ class Settings(NamedTuple):
     now_ms: int | None = None
     """What time it is where the clock is moved by hand, None where it is the machine's."""
 
+    @property
+    def vhost(self) -> str:
+        """The virtual host that an empty directory starts with."""
+        return self.checked.config.first_user.vhost
+
     def loaded(self) -> Loaded:
         """The configuration, with the port."""
         listeners = (Endpoint(HOST, self.port),)
@@ -78,6 +83,8 @@ def settings(
     for key in keys:
         if key.startswith("listeners.tcp"):
             raise BrokerError(f"{key}: an embedded broker has one listener; give its port as port=")
+        if key == "data_dir":
+            raise BrokerError(f"{key}: give its directory as data_dir=")
         if key.startswith("management."):
             raise BrokerError(
                 f"{key}: an embedded broker has no HTTP API but with management=True, and that as it is installed"

@@ -48,6 +48,13 @@ def test_it_takes_and_gives_messages() -> None:
         assert taken(broker) == [b"a", b"b"]
 
 
+def test_its_address_is_that_of_the_virtual_host_that_it_starts_with() -> None:
+    with Broker(config={"default_vhost": "a/b"}) as broker:
+        assert broker.url.endswith(f":{broker.port}/a%2Fb")
+        publish(broker, b"a")
+        assert taken(broker) == [b"a"]
+
+
 @pytest.mark.parametrize("refused", ["burrowmq", "disk"])
 def test_where_no_thread_is_to_be_had_it_says_so_and_leaves_nothing(
     refused: str, monkeypatch: pytest.MonkeyPatch
@@ -222,6 +229,7 @@ def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -
         ({"config": {"heartbeat": "soon"}}, "heartbeat"),
         ({"config": {"listeners.tcp.default": 5672}}, "give its port as port="),
         ({"config": {"management.tcp.port": 15672}}, "has no HTTP API but with management=True"),
+        ({"config": {"data_dir": "/d"}}, "data_dir: give its directory as data_dir="),
         (
             {"config": {"log.console": True}},
             "log.console: an embedded broker has no metrics and no log",
