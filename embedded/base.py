@@ -48,7 +48,9 @@ class BaseBroker:
         self._kept = KeptPorts(HOST)
         self._directory = Directory(data_dir)
         try:
-            found = settings(self._directory.path, port, config or {}, has_api=management)
+            found = settings(
+                self._directory.path, port, {} if config is None else config, has_api=management
+            )
             self._settings = found._replace(is_own_directory=self._directory.is_own)
         except BaseException:
             self._directory.remove()

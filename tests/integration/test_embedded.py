@@ -225,7 +225,14 @@ def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -
         ({"port": -1}, "port is -1: give a number from 0"),
         ({"port": True}, "port is True"),
         ({"management": 15672}, "management is 15672: give True or False"),
-        ({"config": {"no_such_key": 1}}, "no_such_key: there is no setting with that name"),
+        (
+            {"config": {"no_such_key": 1}},
+            "^config: no_such_key: there is no setting with that name",
+        ),
+        ({"config": {"heartbeet": 1}}, "^config: heartbeet: .*; did you mean heartbeat"),
+        ({"config": "x=y"}, "^config is 'x=y': give keys with their values, {'heartbeat': 10}"),
+        ({"config": [("heartbeat", 1)]}, "^config is "),
+        ({"config": {1: 2}}, "^config has the key 1: give names of keys"),
         ({"config": {"heartbeat": "soon"}}, "heartbeat"),
         ({"config": {"listeners.tcp.default": 5672}}, "give its port as port="),
         ({"config": {"management.tcp.port": 15672}}, "has no HTTP API but with management=True"),
@@ -249,8 +256,10 @@ def test_a_directory_or_a_port_that_somebody_uses(tmp_path: Path) -> None:
     with Broker(tmp_path / "data") as broker:
         with pytest.raises(BrokerError, match="is in use by process"):
             Broker(tmp_path / "data").start()
-        with pytest.raises(BrokerError, match=f"cannot listen on 127.0.0.1:{broker.port}"):
+        with pytest.raises(BrokerError, match=f"cannot listen on 127.0.0.1:{broker.port}") as taken:
             Broker(port=broker.port).start()
+        way = "stop what uses it, or name another with port= (0: one that is free)"
+        assert str(taken.value).endswith(way)
         publish(broker, b"still here")
 
 
