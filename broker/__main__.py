@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -28,6 +28,7 @@ from burrowmq.broker.machine.out_of_memory import EX_OSERR, LAST_WORDS, OutOfMem
 from burrowmq.broker.machine.reclaim import compiled_pools
 from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
+from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.console import Consoles
 from burrowmq.broker.report.log import LogObserver
@@ -213,7 +214,8 @@ async def _serve(
 ) -> int:
     config, observer = loaded.config, _Observer(sinks, memory)
     node = Node(config, observer, loaded.files, effective=loaded.effective, log_tail=tail)
-    node.on_locked = pid.write
+    sockets = import_module("burrowmq.management.bound_sockets")
+    node.on_locked = partial(_take_over, node, sockets.check_alone, pid)
     _say_start(observer, node)
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
@@ -228,10 +230,10 @@ async def _serve(
     )  # later there may be no descriptor left to load it with
     try:
         await node.start()
-    except (*START_ERRORS, CannotWritePid) as error:
+    except (*START_ERRORS, CannotWritePid, sockets.CannotOpen) as error:
         return _cannot_start(sinks, reason_of(error))
     try:
-        bound = import_module("burrowmq.management.bound_sockets").bind(node.process)
+        bound = sockets.bind(node.process)
     except OSError as error:
         status = _cannot_start(sinks, str(error))
         await node.stop()
@@ -248,6 +250,13 @@ async def _serve(
     if node.failure is not None:
         return await _end_failed(node, management)
     return await _end(node, management)
+
+
+def _take_over(node: Node, check_alone: Callable[[ServerProcess], None], pid: PidFile) -> None:
+    """The data directory is ours, if nobody answers there. Raises CannotWritePid, and what `check_alone` does."""
+    node.on_locked = pid.write  # when the application is started again, it is we who answer
+    check_alone(node.process)
+    pid.write()
 
 
 def _limit() -> threading.Timer:

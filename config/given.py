@@ -31,10 +31,17 @@ class Loaded:
 
 
 def given(
-    settings: Sequence[tuple[str, str]], data_dir: str, check_pattern: CheckPattern | None = None
+    settings: Sequence[tuple[str, str]],
+    data_dir: str,
+    check_pattern: CheckPattern | None = None,
+    *,
+    source: str = COMMAND_LINE,
 ) -> Loaded:
-    """Return the configuration that these settings make. Raises: ConfigError with every problem found."""
-    return made_of(Reading(check_pattern), settings, data_dir, {})
+    """Return the configuration that these settings make; `source` is what whoever gave them calls the place.
+
+    Raises: ConfigError with every problem found.
+    """
+    return made_of(Reading(check_pattern), settings, data_dir, {}, source)
 
 
 def made_of(
@@ -42,13 +49,14 @@ def made_of(
     overrides: Sequence[tuple[str, str]],
     data_dir: str | None,
     environ: Mapping[str, str],
+    source: str = COMMAND_LINE,
 ) -> Loaded:
-    """Return the configuration made of what was read, and of settings that win over it.
+    """Return the configuration made of what was read, and of settings, from `source`, that win over it.
 
     Raises: ConfigError with every problem found.
     """
     for key, value in overrides:
-        reading.take(Setting(key, value, COMMAND_LINE, 0))
+        reading.take(Setting(key, value, source, 0))
     if data_dir is not None:
         reading.take(Setting("data_dir", data_dir, "--data-dir", 0))
     reading.overrule()

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from burrowmq.config import effective, ports, tls, units
+from burrowmq.config import effective, ports, retention, tls, units
 from burrowmq.config.compose import COMPOSED
 from burrowmq.config.errors import Problem
 from burrowmq.config.known import agrees, example_names, why_idle, why_not_here
@@ -77,6 +77,7 @@ class Reading:
             self.idle[setting.key] = (setting, why)
             return
         try:
+            retention.check(setting.key)
             value = self._value(option, setting.value)
         except ValueError as error:
             self.refuse(setting, str(error))

@@ -1,7 +1,7 @@
 """How long the management keeps samples: `management.sample_retention_policies.SECTION.AGE = EVERY`, both in seconds.
 
-Owns no state; called by `compose`. AGE may be minute, hour or day. A section without keys has RabbitMQ's defaults,
-which the management knows. Source: the schema of rabbitmq_management.
+Owns no state; called by `reading`, which checks the keys, and `compose`. AGE may be minute, hour or day. A section
+without keys has RabbitMQ's defaults, which the management knows. Source: the schema of rabbitmq_management.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from burrowmq.config import units
-from burrowmq.config.errors import ConfigError, Problem
 from burrowmq.config.option import Option
 
 PREFIX = "management.sample_retention_policies."
@@ -27,16 +26,24 @@ OPTIONS = (
 )  # fmt: skip
 
 
+def check(key: str) -> None:
+    """Refuse a key whose age is none; any other key passes. Raises ValueError."""
+    if key.startswith(PREFIX) and not 0 < _age_s(key) <= AGE_MAX_S:
+        raise ValueError(f"not an age: minute, hour, day or seconds up to {AGE_MAX_S}")
+
+
 def retention(values: Mapping[str, Any], section: str) -> tuple[tuple[int, int], ...]:
-    """Return (age, every) pairs of a section, the shortest first. Raises: ConfigError for an age that is none."""
-    found = {}
-    for key, every_s in values.items():
-        if not key.startswith(f"{PREFIX}{section}."):
-            continue
-        word = key.rpartition(".")[2]
-        age_s = AGES_S.get(word) or (int(word) if word.isascii() and word.isdigit() else 0)
-        if not 0 < age_s <= AGE_MAX_S:
-            reason = f"not an age: minute, hour, day or seconds up to {AGE_MAX_S}"
-            raise ConfigError((Problem(source="configuration", line=0, key=key, reason=reason),))
-        found[age_s] = int(every_s)
+    """Return (age, every) pairs of a section, the shortest first; the keys have passed `check`."""
+    found = {
+        _age_s(key): int(every_s)
+        for key, every_s in values.items()
+        if key.startswith(f"{PREFIX}{section}.")
+    }
     return tuple(sorted(found.items()))
+
+
+def _age_s(key: str) -> int:
+    word = key.rpartition(".")[2]
+    # Nobody's age has more digits than that, and Python refuses to read some thousand of them.
+    is_number = word.isascii() and word.isdigit() and len(word) <= len(str(AGE_MAX_S))
+    return AGES_S.get(word) or (int(word) if is_number else 0)

@@ -48,7 +48,9 @@ class BaseBroker:
         self._kept = KeptPorts(HOST)
         self._directory = Directory(data_dir)
         try:
-            found = settings(self._directory.path, port, config or {}, has_api=management)
+            found = settings(
+                self._directory.path, port, {} if config is None else config, has_api=management
+            )
             self._settings = found._replace(is_own_directory=self._directory.is_own)
         except BaseException:
             self._directory.remove()
@@ -77,8 +79,11 @@ class BaseBroker:
 
     @property
     def url(self) -> str:
-        """Address of the virtual host "/" for an AMQP client. Raises BrokerError while it does not run."""
-        return self.url_of("/")
+        """Where an AMQP client goes, in "/" or the configuration's `default_vhost`.
+
+        Raises BrokerError while it does not run.
+        """
+        return self.url_of(self._settings.vhost)
 
     def url_of(self, vhost: str) -> str:
         """Address of a virtual host. Raises BrokerError while it does not run."""

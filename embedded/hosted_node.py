@@ -23,6 +23,7 @@ from burrowmq.broker.node.server_process import Machine
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import Sinks
 from burrowmq.broker.rules.auth import Permission
+from burrowmq.broker.sockets.listener import CannotListen, way_out
 from burrowmq.broker.turn.timeline import Timeline
 from burrowmq.broker.vhost.recorder import Recorder
 from burrowmq.embedded.disk_faults import DiskFaults, FaultyDefinitionStore, FaultyFileSystem
@@ -74,6 +75,9 @@ class HostedNode:
         except asyncio.CancelledError:
             await node.stop()  # the start goes on without us; this waits for its end
             raise
+        except CannotListen as error:
+            way = way_out(error.__cause__, "port= (0: one that is free)")
+            raise BrokerError(f"the broker cannot start: {error}; {way}") from None
         except START_ERRORS as error:
             # The words say it all; who sees them has no command line.
             reason = reason_of(error).replace(" with --data-dir", "")

@@ -19,6 +19,8 @@ from burrowmq.embedded.errors import BrokerError
 from burrowmq.records import NamedTuple
 
 HOST = "127.0.0.1"
+GIVEN = "config"
+"""The argument that keys come in: there is no command line."""
 ABSENT = ("prometheus.", "log.")
 """Keys of what is not there: nothing is accepted and ignored."""
 OWN = {
@@ -61,6 +63,11 @@ class Settings(NamedTuple):
     now_ms: int | None = None
     """What time it is where the clock is moved by hand, None where it is the machine's."""
 
+    @property
+    def vhost(self) -> str:
+        """The virtual host that an empty directory starts with."""
+        return self.checked.config.first_user.vhost
+
     def loaded(self) -> Loaded:
         """The configuration, with the port."""
         listeners = (Endpoint(HOST, self.port),)
@@ -70,14 +77,22 @@ class Settings(NamedTuple):
 def settings(
     data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, object], *, has_api: bool
 ) -> Settings:
-    """Settings with a user of their own. Raises BrokerError."""
+    """Settings with a user of their own. Raises BrokerError, also for what is not of these types."""
     if type(port) is not int or not 0 <= port <= 65535:
         raise BrokerError(f"port is {port!r}: give a number from 0 (any free port) to 65535")
     if type(has_api) is not bool:
         raise BrokerError(f"management is {has_api!r}: give True or False")
+    if not isinstance(keys, Mapping):
+        raise BrokerError(f"{GIVEN} is {keys!r}: give keys with their values, {{'heartbeat': 10}}")
     for key in keys:
+        if not isinstance(key, str):
+            raise BrokerError(
+                f"{GIVEN} has the key {key!r}: give names of keys, {{'heartbeat': 10}}"
+            )
         if key.startswith("listeners.tcp"):
             raise BrokerError(f"{key}: an embedded broker has one listener; give its port as port=")
+        if key == "data_dir":
+            raise BrokerError(f"{key}: give its directory as data_dir=")
         if key.startswith("management."):
             raise BrokerError(
                 f"{key}: an embedded broker has no HTTP API but with management=True, and that as it is installed"
@@ -90,7 +105,7 @@ def settings(
     where = os.fspath(data_dir)
     own = OWN | {"default_user": user, "default_pass": password}
     try:
-        checked = given([*(own | texts).items()], where, compile_pattern)
+        checked = given([*(own | texts).items()], where, compile_pattern, source=GIVEN)
     except ConfigError as error:
         raise BrokerError("; ".join(str(each) for each in error.problems)) from error
     return Settings(where, port, user, password, checked, {}, has_api)

@@ -47,6 +47,40 @@ class BoundSockets:
             sock.close()
 
 
+def check_alone(process: ServerProcess) -> None:
+    """Find out whether another node answers burrowctl here. Raises CannotOpen.
+
+    To be asked with the lock on the data directory: who answers all the same is a node whose application is stopped,
+    which nobody could reach any more once its socket's file is another's.
+    """
+    config = process.config
+    path = settings.control_socket(config)
+    if path and _is_answered(path):
+        raise CannotOpen(
+            f"another node has data directory {config.data_dir}, and answers at {path}: its application is stopped;"
+            " start that with burrowctl start_app, end the node with burrowctl shutdown, or choose another directory"
+            " with --data-dir"
+        )
+
+
+def _is_answered(path: str) -> bool:
+    try:
+        directory = os.open(os.path.dirname(path), os.O_RDONLY)
+    except OSError:
+        return False  # what is in the way is told by who binds
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.setblocking(False)
+            sock.connect(settings.bindable(path, directory))
+    except BlockingIOError:
+        return True  # it listens, and has more callers than it has taken
+    except OSError:
+        return False
+    finally:
+        os.close(directory)
+    return True
+
+
 def bind(process: ServerProcess) -> BoundSockets:
     """Bind what the configuration names. Raises OSError, with the address, when one is taken."""
     config, bound = process.config, BoundSockets()
@@ -87,7 +121,7 @@ def _control(path: str) -> tuple[socket.socket, tuple[int, int, int]]:
 
 def _bind_control(path: str) -> tuple[socket.socket, tuple[int, int, int]]:
     """A socket in the data directory that only its owner can open, and its file's identity."""
-    # What is there was left by a node that was killed: the data directory is locked by us.
+    # What is there was left by a node that was killed: the data directory is locked by us, and nobody answered there.
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

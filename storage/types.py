@@ -187,6 +187,8 @@ class BackupJob:
     bytes_done: int = 0
     linked_bytes: int = 0
     cut_ms: float = 0.0
+    is_marked: bool = False
+    """Whether the directory is marked as incomplete: one in which nothing could be made is not."""
 
     @property
     def is_over(self) -> bool:

@@ -219,7 +219,7 @@ class Job:
                 is_first = row.vhost not in self._reached and not self._losses
                 if is_first and isinstance(error, CannotConnect):
                     # It never worked: a wrong address, password or certificate does not mend itself.
-                    row.state, row.reason = "failed", str(error)
+                    row.state, row.reason = "failed", f"{self.wish.target.public}: {error}"
                     return
                 self._losses += 1
                 self._was_down |= isinstance(error, CannotConnect)

@@ -39,7 +39,9 @@ def backup(invocation: Invocation) -> int:
         return OK
     job = _wait(invocation, job)
     if job["state"] == "failed":
-        text = f"the backup failed: {job['reason']}\n{directory} is marked as INCOMPLETE; run the command again"
+        text = f"the backup failed: {job['reason']}"
+        if job["incomplete"]:
+            text += f"\n{directory} is marked as INCOMPLETE; run the command again"
         raise failure(text, SOFTWARE)
     invocation.say(
         f"Backed up {job['messages']} messages in {job['queues']} queues: {job['files']} files,"

@@ -43,7 +43,8 @@ def install_names(invocation: Invocation) -> int:
             _link(os.path.join(directory, name), target)
         _write_starter(os.path.join(directory, ADMIN))
     except OSError as error:
-        raise failure(f"{error.filename}: {error.strerror}", IOERR) from error
+        # Of a link the second name is the one that was to be made: the first is our own program's.
+        raise failure(f"{error.filename2 or error.filename}: {error.strerror}", IOERR) from error
     for name, target in targets.items():
         invocation.say(f"{os.path.join(directory, name)} -> {target}")
     invocation.say(f"{os.path.join(directory, ADMIN)}")

@@ -20,6 +20,7 @@ def _document(job: BackupJob) -> dict[str, Any]:
         "directory": job.directory,
         "state": job.state,
         "reason": job.reason,
+        "incomplete": job.is_marked and job.state == "failed",
         "queues": job.queue_count,
         "messages": job.message_count,
         "files": job.file_count,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import base64
 import configparser
+import http.client
 import json
 import os
 import ssl
@@ -20,6 +21,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 VERSION = "3.13.7"  # of RabbitMQ, whose script this stands for
+USUAL_CONFIG = "~/.rabbitmqadmin.conf"
 FORMATS = ("table", "tsv", "long", "kvp", "bash", "raw_json", "pretty_json")
 LISTS = (
     "connections", "channels", "consumers", "exchanges", "queues", "bindings", "users", "vhosts", "permissions",
@@ -147,18 +149,34 @@ class Api:
         """One request; the JSON of the answer. Raises: Failed."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.prefix + path, data, self.headers, method=verb)
+        try:
+            raw = self._answer(request, path)
+        except http.client.InvalidURL as error:
+            raise Failed(f"Could not connect: {error}") from error
+        except http.client.BadStatusLine as error:  # an AMQP port says which AMQP it speaks
+            why = "does not speak HTTP: the management API has another port"
+            raise Failed(f"{self.prefix} {why} (15672 by custom)") from error
+        except http.client.HTTPException as error:
+            raise Failed(f"{self.prefix} does not speak HTTP as it should: {error!r}") from error
+        try:
+            return json.loads(raw) if raw else None
+        except ValueError as error:
+            why = "is no JSON: that is no management API"
+            raise Failed(f"The answer of {self.prefix}{path} {why}") from error
+
+    def _answer(self, request: urllib.request.Request, path: str) -> bytes:
         is_secure = self.prefix.startswith("https")
         try:
             with urllib.request.urlopen(
                 request, timeout=self.timeout, context=self.context if is_secure else None
             ) as answer:
-                raw = answer.read()
+                raw: bytes = answer.read()
         except urllib.error.HTTPError as error:
             with error:
                 raise Failed(_refusal(error, f"/api/{path}")) from error
         except OSError as error:
             raise Failed(f"Could not connect: {error}") from error
-        return json.loads(raw) if raw else None
+        return raw
 
 
 def _refusal(error: urllib.error.HTTPError, path: str) -> str:
@@ -187,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
         (("-f", "--format"), "table", ", ".join(FORMATS)),
         (("-S", "--sort"), "", "sort by this column"),
         (("-d", "--depth"), None, "all columns, so deep into objects"),
-        (("-c", "--config"), "~/.rabbitmqadmin.conf", "the file of settings"),
+        (("-c", "--config"), None, f"the file of settings, {USUAL_CONFIG} if none is named"),
         (("-N", "--node"), "default", "the section of that file"),
         (("-t", "--request-timeout"), 120, "seconds"),
         (("--ssl-ca-cert-file",), "", "whom to believe"),
@@ -215,10 +233,9 @@ def _options(argv: list[str]) -> argparse.Namespace:
     """The command line over the file of settings. Raises: Failed."""
     parser = _parser()
     first = parser.parse_intermixed_args(argv)
-    path = os.path.expanduser(first.config)
-    if os.path.exists(path):
-        settings = configparser.ConfigParser(interpolation=None)
-        settings.read(path)
+    path = os.path.expanduser(first.config or USUAL_CONFIG)
+    if first.config or os.path.exists(path):
+        settings = _settings(path)
         if first.node not in settings:
             raise Failed(f"section '{first.node}' not found in {path}")
         named = {"hostname": "host", **{name: name for name in vars(first) if name != "words"}}
@@ -231,10 +248,24 @@ def _options(argv: list[str]) -> argparse.Namespace:
     if first.format not in FORMATS:
         raise Failed(f"Format {first.format} not recognised")
     if first.base_uri:
-        parts = urlsplit(first.base_uri)
-        first.host, first.port = parts.hostname, parts.port or first.port
+        try:
+            parts = urlsplit(first.base_uri)
+            first.host, first.port = parts.hostname, parts.port or first.port
+        except ValueError as error:
+            raise Failed(f"{first.base_uri} is no address: {error}") from error
         first.ssl, first.path_prefix = parts.scheme == "https", parts.path.rstrip("/")
     return first
+
+
+def _settings(path: str) -> configparser.ConfigParser:
+    """What a file of settings says. Raises: Failed, OSError."""
+    settings = configparser.ConfigParser(interpolation=None)
+    try:
+        with open(path, encoding="utf-8") as file:
+            settings.read_file(file)
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise Failed(f"{path} is no file of settings: {' '.join(str(error).split())}") from error
+    return settings
 
 
 def _pairs(words: list[str], json_names: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -332,8 +363,12 @@ def _definitions(api: Api, options: argparse.Namespace, verb: str, words: list[s
         with open(words[0], "w", encoding="utf-8") as file:
             json.dump(found, file)
         return f'Exported definitions for {where} to "{words[0]}"'
-    with open(words[0], encoding="utf-8") as file:
-        api.ask("POST", path, json.load(file))
+    try:
+        with open(words[0], encoding="utf-8") as file:
+            given = json.load(file)
+    except ValueError as error:
+        raise Failed(f"{words[0]} is no JSON: {error}") from error
+    api.ask("POST", path, given)
     return (
         f'Uploaded definitions from "{words[0]}" to {where}. The import process may take some time.'
     )

@@ -58,6 +58,7 @@ CAPABILITIES: Final[FieldTable] = dict.fromkeys(
 )
 _UNTUNED_FRAME_MAX: Final = 131072
 """What the first frames may be: start carries the broker's properties, which may be long."""
+NO_AMQP: Final = "what answers there does not speak AMQP 0-9-1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +246,8 @@ class ClientConnection:
 
     def _fail(self, events: list[ClientEvent], code: int, text: str) -> None:
         """The broker broke the protocol: say so, and take nothing more."""
+        if self.state == "starting" and code in (ReplyCode.FRAME_ERROR, ReplyCode.UNEXPECTED_FRAME):
+            text = NO_AMQP  # nothing is agreed yet: it is no broker that errs, but another kind of server
         if self.state in ("opening", "running"):
             close = methods.Connection.Close(code, text, 0, 0)
             self.out.append(methods.encode_method(0, close))

@@ -154,12 +154,27 @@ def make_backup(filesystem: FileSystem, cut: Cut, job: BackupJob, pause: Pause) 
     """Build the backup from a cut. Raises StorageError; the directory stays marked as incomplete then."""
     try:
         refuse_directory(filesystem, job.directory, parent_of(cut.staging))
-        _prepare(filesystem, job.directory)
+        _prepare(filesystem, job)
         _Copying(filesystem, cut, job, pause).run()
     except OSError as error:
-        raise StorageError(error_text(error, job.directory)) from error
+        raise StorageError(_reason(error, job.directory, parent_of(cut.staging))) from error
     finally:
         discard_staging(filesystem, parent_of(cut.staging))
+
+
+def _reason(error: OSError, directory: str, data_dir: str) -> str:
+    """What failed where, and what an operator can do about a place that is not the node's to write to."""
+    text = error_text(error, directory)
+    if str(error.filename or directory).startswith(f"{data_dir}/"):
+        return text
+    if error.errno in (errno.EACCES, errno.EPERM):
+        who = f"the user who runs the node (user id {os.geteuid()})"
+        return f"{text}; {who} must be able to write there"
+    if error.errno == errno.EROFS:
+        return (
+            f"{text}; the node may only read there: systemd's unit can name it in ReadWritePaths="
+        )
+    return text
 
 
 def refuse_directory(filesystem: FileSystem, directory: str, data_dir: str) -> None:
@@ -181,9 +196,11 @@ def refuse_directory(filesystem: FileSystem, directory: str, data_dir: str) -> N
         raise BackupRefused(f"{directory} is not empty")
 
 
-def _prepare(filesystem: FileSystem, directory: str) -> None:
+def _prepare(filesystem: FileSystem, job: BackupJob) -> None:
     """Make the directory, empty but for the mark that it is incomplete. Raises OSError."""
+    directory, mark = job.directory, f"{job.directory}/{INCOMPLETE}"
     filesystem.mkdir(directory)
+    job.is_marked = filesystem.exists(mark)
     for name in filesystem.listdir(directory):  # what an earlier attempt left
         path = f"{directory}/{name}"
         if name == INCOMPLETE:
@@ -191,8 +208,9 @@ def _prepare(filesystem: FileSystem, directory: str) -> None:
         filesystem.rmtree(path)
         if filesystem.exists(path):
             filesystem.unlink(path)
-    if not filesystem.exists(f"{directory}/{INCOMPLETE}"):
-        filesystem.create(f"{directory}/{INCOMPLETE}").close()
+    if not job.is_marked:
+        filesystem.create(mark).close()
+        job.is_marked = True
     for changed in (directory, parent_of(directory) or "/"):
         filesystem.fsync_dir(changed)
 

@@ -48,6 +48,13 @@ def test_it_takes_and_gives_messages() -> None:
         assert taken(broker) == [b"a", b"b"]
 
 
+def test_its_address_is_that_of_the_virtual_host_that_it_starts_with() -> None:
+    with Broker(config={"default_vhost": "a/b"}) as broker:
+        assert broker.url.endswith(f":{broker.port}/a%2Fb")
+        publish(broker, b"a")
+        assert taken(broker) == [b"a"]
+
+
 @pytest.mark.parametrize("refused", ["burrowmq", "disk"])
 def test_where_no_thread_is_to_be_had_it_says_so_and_leaves_nothing(
     refused: str, monkeypatch: pytest.MonkeyPatch
@@ -218,10 +225,18 @@ def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -
         ({"port": -1}, "port is -1: give a number from 0"),
         ({"port": True}, "port is True"),
         ({"management": 15672}, "management is 15672: give True or False"),
-        ({"config": {"no_such_key": 1}}, "no_such_key: there is no setting with that name"),
+        (
+            {"config": {"no_such_key": 1}},
+            "^config: no_such_key: there is no setting with that name",
+        ),
+        ({"config": {"heartbeet": 1}}, "^config: heartbeet: .*; did you mean heartbeat"),
+        ({"config": "x=y"}, "^config is 'x=y': give keys with their values, {'heartbeat': 10}"),
+        ({"config": [("heartbeat", 1)]}, "^config is "),
+        ({"config": {1: 2}}, "^config has the key 1: give names of keys"),
         ({"config": {"heartbeat": "soon"}}, "heartbeat"),
         ({"config": {"listeners.tcp.default": 5672}}, "give its port as port="),
         ({"config": {"management.tcp.port": 15672}}, "has no HTTP API but with management=True"),
+        ({"config": {"data_dir": "/d"}}, "data_dir: give its directory as data_dir="),
         (
             {"config": {"log.console": True}},
             "log.console: an embedded broker has no metrics and no log",
@@ -241,8 +256,10 @@ def test_a_directory_or_a_port_that_somebody_uses(tmp_path: Path) -> None:
     with Broker(tmp_path / "data") as broker:
         with pytest.raises(BrokerError, match="is in use by process"):
             Broker(tmp_path / "data").start()
-        with pytest.raises(BrokerError, match=f"cannot listen on 127.0.0.1:{broker.port}"):
+        with pytest.raises(BrokerError, match=f"cannot listen on 127.0.0.1:{broker.port}") as taken:
             Broker(port=broker.port).start()
+        way = "stop what uses it, or name another with port= (0: one that is free)"
+        assert str(taken.value).endswith(way)
         publish(broker, b"still here")
 
 

@@ -329,7 +329,7 @@ def test_what_was_not_reached_is_still_there(two: Two) -> None:
     argv = [each.replace(f":{two.there.amqp_port}", ":1") for each in two.argv()]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 75
-    assert "q\t2\t0\t0\t2\tfailed: Connection refused" in done.stdout
+    assert "q\t2\t0\t0\t2\tfailed: amqp://127.0.0.1:1: Connection refused" in done.stdout
     assert "The import has failed: 0 messages are here, 3 are left there" in done.stdout
 
 

@@ -374,6 +374,33 @@ def test_a_start_that_is_refused_leaves_the_file_of_the_process_that_runs(
     assert not pid.exists()
 
 
+def test_a_node_whose_application_is_stopped_keeps_its_directory_and_its_socket(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = tmp_path / "it.pid"
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(pid))
+    seen: list[Any] = []
+
+    def start_another() -> None:
+        program.node().request("POST", "/api/burrowmq/stop-app")
+        other = Program(program.data_dir)
+        words = [sys.executable, "-m", "burrowmq.broker", *other.words()]
+        refused = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+        seen.extend((refused.returncode, refused.stderr.splitlines()[-1]))
+        seen.append(pid.read_text())
+        program.node().request("POST", "/api/burrowmq/start-app")
+        with client(program.config) as channel:
+            channel.queue_declare("q")
+        program.stop()
+
+    assert program.call(start_another) == 0
+    assert seen[0] == 1
+    assert seen[1].startswith(
+        f"burrowmq-server: cannot start: another node has data directory {program.data_dir}"
+    )
+    assert seen[2] == f"{os.getpid()}\n"
+
+
 def test_the_service_manager_and_the_file_of_the_process_are_told(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,11 @@ def test_everything_that_is_wrong_is_said_together() -> None:
     assert [each.key for each in caught.value.problems] == ["heartbeat", "heart_beat"]
 
 
+def test_who_has_no_command_line_calls_the_place_otherwise() -> None:
+    with pytest.raises(ConfigError, match=r"^config: heart_beat: there is no setting"):
+        given([("heart_beat", "1")], "/data", source="config")
+
+
 def test_the_environment_has_no_part_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RABBITMQ_NODE_PORT", "1234")
     assert {each.port for each in given([], "/data").config.listeners} == {5672}

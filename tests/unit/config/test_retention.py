@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from burrowmq.config.errors import ConfigError
@@ -17,10 +19,21 @@ def test_ages_are_words_or_seconds() -> None:
     assert retention(values, "detailed") == ()
 
 
+@pytest.mark.parametrize("section", ["global", "basic", "detailed"])
 @pytest.mark.parametrize("age", ["week", "0", "-5", "99999999999", "١"])
-def test_what_is_no_age_is_refused(age: str) -> None:
+def test_what_is_no_age_is_refused(age: str, section: str) -> None:
     with pytest.raises(ConfigError, match="not an age"):
-        retention({f"{PREFIX}basic.{age}": 5}, "basic")
+        load(None, {}, ((f"{PREFIX}{section}.{age}", "5"),), None)
+
+
+def test_what_is_no_age_is_said_with_its_line_and_all_else_that_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "rabbitmq.conf"
+    path.write_text(f"heartbeat = x\n{PREFIX}global.week = 5\n{PREFIX}global.hour = x\n")
+    with pytest.raises(ConfigError) as caught:
+        load(str(path), {}, (), None)
+    found = [(each.source, each.line, each.key) for each in caught.value.problems]
+    keys = ("heartbeat", f"{PREFIX}global.week", f"{PREFIX}global.hour")
+    assert found == [(str(path), line, key) for line, key in enumerate(keys, 1)]
 
 
 def test_a_key_of_the_file_reaches_the_management() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -83,6 +84,47 @@ def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
     bound_sockets.bind(process_in(tmp_path)).close()
     assert (tmp_path / "control.sock").exists()
     bound_sockets.bind(process_in(tmp_path)).close()
+
+
+def test_a_node_that_answers_is_not_cut_off(tmp_path: Path) -> None:
+    """One whose application is stopped has no lock on its data directory, and is reached by this socket only."""
+    process = process_in(tmp_path)
+    opened = bound_sockets.bind(process)
+    try:
+        with pytest.raises(bound_sockets.CannotOpen) as caught:
+            bound_sockets.check_alone(process)
+        assert str(caught.value) == (
+            f"another node has data directory {tmp_path}, and answers at {tmp_path}/control.sock: its application is"
+            " stopped; start that with burrowctl start_app, end the node with burrowctl shutdown, or choose another"
+            " directory with --data-dir"
+        )
+        assert bound_sockets.identity_of(f"{tmp_path}/control.sock") == opened.control_identity
+    finally:
+        opened.close()
+
+
+def test_a_node_that_is_too_busy_to_accept_answers_too(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as clients, socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "control.sock"))
+        server.listen(0)
+        client = clients.enter_context(socket.socket(socket.AF_UNIX))
+        client.connect(str(tmp_path / "control.sock"))
+        with pytest.raises(bound_sockets.CannotOpen, match="another node"):
+            bound_sockets.check_alone(process_in(tmp_path))
+
+
+def test_nobody_answers_where_a_node_was_killed_or_none_was(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 90)
+    deep.mkdir()
+    for where in (tmp_path, deep):
+        process = process_in(where)
+        bound_sockets.check_alone(process)
+        bound_sockets.bind(process).close()
+        bound_sockets.check_alone(process)
+        bound_sockets.bind(process).close()
+    bound_sockets.check_alone(
+        ServerProcess(config=NodeConfig(node_name="n@h", data_dir=""), observer=None)
+    )  # type: ignore[arg-type]
 
 
 def test_binding_loads_nothing_heavy() -> None:

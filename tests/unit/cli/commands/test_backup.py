@@ -76,8 +76,17 @@ def test_progress_comes_as_lines_where_there_is_no_terminal(
     assert " 25 %  2 of 8 MiB, 3 of 9 files\n" in output.err
 
 
+def test_a_backup_that_fails_before_anything_is_made(held: Served) -> None:
+    output = run(held, lambda job: job.fail("no room"), "/there")
+    assert (output.code, output.err) == (70, "Error:\nthe backup failed: no room\n")
+
+
 def test_a_backup_that_fails(held: Served) -> None:
-    output = run(held, lambda job: job.fail("no space"), "/there")
+    def fail(job: BackupJob) -> None:
+        job.is_marked = True
+        job.fail("no space")
+
+    output = run(held, fail, "/there")
     assert output.code == 70
     assert output.err == (
         "Error:\nthe backup failed: no space\n/there is marked as INCOMPLETE; run the command again\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -63,3 +64,20 @@ def test_a_directory_that_cannot_be_written_is_no_traceback(tmp_path: Path) -> N
     output = ctl("install_names", str(tmp_path / "file"))
     assert output.code == 74
     assert output.err.startswith("Error:\n")
+
+
+def test_a_link_that_cannot_be_made_is_what_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As without permission to write there, which who runs the tests as root has."""
+
+    def refused(target: str, path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target, None, path)
+
+    monkeypatch.setattr(os, "symlink", refused)
+    output = ctl("install_names", str(tmp_path))
+    first = next(iter(NAMES))
+    assert (output.code, output.err) == (
+        74,
+        f"Error:\n{tmp_path}/{first}.new: Permission denied\n",
+    )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import subprocess
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -202,3 +205,74 @@ def test_help_and_settings(admin: Admin, served: Served, tmp_path: Path) -> None
         admin("-P", "1", "-U", address, "-t", "60", "-q", "-f", "tsv", "list", "users", "name")[1]
         == "guest\n"
     )
+
+
+@contextlib.contextmanager
+def answering(octets: bytes) -> Iterator[int]:
+    """The port of something that says this to whoever asks once."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                client, _ = server.accept()
+                with client:
+                    client.recv(65536)
+                    client.sendall(octets)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("octets", "text"),
+    [
+        (b"AMQP\x00\x00\x09\x01", "does not speak HTTP: the management API has another port"),
+        (OK + b"Content-Length: 9\r\n\r\n[]", "does not speak HTTP as it should: IncompleteRead"),
+        (b"HTTP/1.1 400 No\r\nContent-Length: 9\r\n\r\n[]", "as it should: IncompleteRead"),
+        (OK + b"\r\n<html></html>", "users is no JSON: that is no management API"),
+        (OK + b"\r\n\xff\xfe", "users is no JSON: that is no management API"),
+    ],
+)
+def test_what_is_no_management_api(
+    octets: bytes, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(octets) as port:
+        code = main(["-H", "127.0.0.1", "-P", str(port), "list", "users"])
+    said = capsys.readouterr()
+    assert (code, said.out) == (1, "")
+    assert said.err.startswith("*** ")
+    assert text in said.err
+    assert str(port) in said.err
+
+
+def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["-U", "http://h:x"], ["-H", "a b"], ["-H", "h\n"]):
+        assert main([*words, "list", "users"]) == 1
+        assert capsys.readouterr().err.startswith("*** ")
+
+
+def test_files_that_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / "settings"
+
+    def said(*words: str) -> str:
+        assert main(list(words)) == 1
+        return capsys.readouterr().err
+
+    assert said("-c", str(file), "list", "users") == f"*** {file}: No such file or directory\n"
+    for octets in (b"username = u\n", b"[default]\nx\n", b"\xff\xfe"):
+        file.write_bytes(octets)
+        err = said("-c", str(file), "list", "users")
+        assert err.startswith(f"*** {file} is no file of settings: ")
+        assert err.count("\n") == 1
+    assert said("import", str(file)).startswith(f"*** {file} is no JSON: ")
+    assert main(["help", "config"]) == 0, "the usual file need not be there"

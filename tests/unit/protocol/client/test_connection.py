@@ -150,11 +150,17 @@ def test_our_close_waits_for_its_answer_and_drops_what_comes_before_it() -> None
     assert pair.client.state == "closed"
 
 
+NO_AMQP = "what answers there does not speak AMQP 0-9-1"
+
+
 @pytest.mark.parametrize(
     ("octets", "text"),
     [
         (b"AMQP\x00\x01\x00\x00", "the peer speaks another version of AMQP (1.0.0)"),
-        (b"HTTP/1.1 400 Bad Request", "a frame is larger than agreed"),
+        (b"HTTP/1.1 400 Bad Request", NO_AMQP),
+        (b"220 mail.example ESMTP\r\n", NO_AMQP),
+        (b"\x01\x00\x00\x00\x00\x00\x01xyz", NO_AMQP),
+        (b"\x02\x00\x01\x00\x00\x00\x01x\xce", NO_AMQP),
         (
             b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x63\xce",
             "COMMAND_INVALID - unimplemented method",

@@ -207,6 +207,49 @@ def test_a_backup_that_fails_is_marked_and_costs_nothing_else(operation: str) ->
     assert len(messages_in(filesystem, "/backup", ["q"])["q"]) == 100
 
 
+@pytest.mark.parametrize(
+    ("number", "way_out"),
+    [
+        (
+            errno.EACCES,
+            f"the user who runs the node (user id {os.geteuid()}) must be able to write there",
+        ),
+        (
+            errno.EROFS,
+            "the node may only read there: systemd's unit can name it in ReadWritePaths=",
+        ),
+    ],
+)
+def test_a_backup_where_the_node_may_not_write_says_so_and_marks_nothing(
+    number: int, way_out: str
+) -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem, {}, **OPTIONS)
+    cut, job = cut_of(engine, "/backups/monday")
+    filesystem.fail("mkdir", number, path_part="backups")
+    with pytest.raises(StorageError, match=r"/backups/monday: mkdir failed: .*; ") as caught:
+        make_backup(filesystem, cut, job, never)
+    assert str(caught.value).endswith(way_out)
+    assert not job.is_marked
+    assert not filesystem.exists("/backups/monday")
+
+
+@pytest.mark.parametrize("operation", ["create", "pwrite"])
+def test_a_backup_knows_whether_it_is_marked(operation: str) -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem, {}, **OPTIONS)
+    publish(engine.open_queue("/", "q", durable=True), 0, 10)
+    for is_marked in (operation != "create", True):  # the second goes to what the first has left
+        cut, job = cut_of(engine)
+        if not is_marked:
+            filesystem.fail(operation, errno.ENOSPC, path_part=INCOMPLETE)
+        else:
+            filesystem.fail("pwrite", errno.ENOSPC, path_part="/backup/")
+        with pytest.raises(StorageError, match="space"):
+            make_backup(filesystem, cut, job, never)
+        assert job.is_marked is is_marked is filesystem.exists(f"/backup/{INCOMPLETE}")
+
+
 def test_a_store_that_is_closed_meanwhile_ends_the_copying() -> None:
     filesystem = SimFileSystem()
     engine = engine_on(filesystem, {}, **OPTIONS)
