@@ -60,6 +60,9 @@ LATE_MS: Final = 2_000.0
 """Or so long for a message that the stream has and nobody is given: it may have been taken out with other tools."""
 GET_AGAIN_MS: Final = 10.0
 
+STALE_MS, SINGLE_STALE_MS = 8_000.0, 4_000.0
+"""Without a connection for so long, and the servers are about to give to others what was pulled: see their ack_wait."""
+
 
 class Intake:
     """That of one queue."""
@@ -88,6 +91,8 @@ class Intake:
         self._pin = pin
         self._working_ms = 0.0
         self._working_every_ms = WORKING_MS if pin is None else SINGLE_WORKING_MS
+        self._stale_ms = STALE_MS if pin is None else SINGLE_STALE_MS
+        self._lost_ms: float | None = None
         self._getters: deque[Getter] = deque()
         self._get_sid = 0
         self._get_inbox = b""
@@ -119,6 +124,18 @@ class Intake:
     def asked_count(self) -> int:
         """Messages that are asked for and have not come."""
         return 0 if self._pulls is None else self._pulls.open_count
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what is ready here may be somebody else's by now."""
+        lost_ms = self._lost_ms
+        return lost_ms is not None and self._front_end.now_ms() >= lost_ms + self._stale_ms
+
+    def opened(self) -> None:
+        """There is a connection again. What is somebody else's by now comes again if it is not."""
+        if self.is_stale:
+            self.shelf.clear()
+        self._lost_ms = None
 
     @property
     def is_resting(self) -> bool:
@@ -359,6 +376,7 @@ class Intake:
 
     def lost(self) -> None:
         """The connection broke: what was asked for will not come."""
+        self._lost_ms = self._front_end.now_ms()
         self._is_one_asked = False
         self._acks.lost()
         if self._pulls is not None:

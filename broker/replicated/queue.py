@@ -254,7 +254,8 @@ class ReplicatedQueue(Figures):
         """Serve who waits, and send what is to be sent."""
         if self.is_deleted:
             return
-        self._serving.pump()
+        if not self._intake.is_stale:
+            self._serving.pump()
         active = self.consumers.active
         if self._pin is not None and active is not None:  # or another front-end is given all
             active.is_active = bool(self._pin.id) or not self._stream.pinned_id
@@ -379,12 +380,13 @@ class ReplicatedQueue(Figures):
     def cluster_opened(self) -> None:
         """See that the stream is there, and go on."""
         self._publishing.opened()
+        self._intake.opened()
         self._stream.meet()
         self._lease.heard()
         self._changed()
 
     def cluster_lost(self) -> None:
-        """What is in flight is sent again; what was pulled stays, and may be delivered elsewhere meanwhile."""
+        """What is in flight is sent again; what was pulled stays, until it may be delivered elsewhere."""
         self._stream.lost()
         self._publishing.window.lost(self._front_end.now_ms())
         self._intake.lost()
