@@ -331,11 +331,11 @@ class Intake:
         """How many messages may be here, or on their way, and not handed out."""
         wanted = credit = 0
         for consumer in self._consumers:
-            if consumer.no_ack or not consumer.prefetch_count:
+            if consumer.no_ack:
                 wanted = credit = AHEAD_COUNT
                 break
-            wanted += consumer.prefetch_count
-            credit += max(0, consumer.prefetch_count - consumer.unacked_count)
+            wanted += consumer.unacked_max
+            credit += max(0, consumer.unacked_max - consumer.unacked_count)
         if wanted >= FAIR_BELOW and self.is_ahead:
             wanted = min(AHEAD_COUNT, AHEAD_TIMES * wanted)
         else:

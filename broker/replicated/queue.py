@@ -56,6 +56,8 @@ from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.errors import AmqpError, NotFound, ResourceLocked
 
+UNACKED_MAX: Final = 2_000
+"""What a consumer without a prefetch holds at most (rabbit_quorum_queue): the servers are told of each, time and again."""
 UNSERVED_MS: Final = 100.0
 """Between two looks at what has waited for too long, while nothing can be sent."""
 
@@ -334,6 +336,7 @@ class ReplicatedQueue(Figures):
 
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; messages are pulled from the end of this turn on."""
+        consumer.unacked_max = consumer.unacked_max or UNACKED_MAX
         self.consumers.add(consumer)
         self._lease.used()
         self._changed()

@@ -70,6 +70,7 @@ class Consumer:
         "tag",
         "tag_bytes",
         "unacked_count",
+        "unacked_max",
         "waiting_place",
     )
 
@@ -89,7 +90,7 @@ class Consumer:
         self.channel = channel
         self.no_ack = no_ack
         self.exclusive = exclusive
-        self.prefetch_count = prefetch_count
+        self.prefetch_count = self.unacked_max = prefetch_count
         self.priority = priority
         self.arguments: FieldTable = arguments or {}
         self.unacked_count = 0
@@ -101,9 +102,9 @@ class Consumer:
     def credit(self) -> int:
         """How many messages may be sent to this consumer now; 0 or less when it is blocked."""
         room = self.channel.credit()
-        if self.no_ack or not self.prefetch_count:
+        if self.no_ack or not self.unacked_max:
             return room
-        own = self.prefetch_count - self.unacked_count
+        own = self.unacked_max - self.unacked_count
         if own < room:
             return own
         return room

@@ -483,6 +483,24 @@ def test_a_server_with_nobody_behind_it_is_left_if_there_are_others(
     assert len(bench.link.left) == (server_count > 1)
 
 
+def test_without_a_prefetch_a_consumer_holds_two_thousand(bench: ClusterBench) -> None:
+    """As RabbitMQ's quorum queues have it; nobody who acknowledges by himself has a limit."""
+    client = publisher(bench)
+    queue = bench.declared(client)
+    publish(client, *[b"m"] * 2_500)
+    bench.settle()
+    consumer = consume(bench)
+    bench.settle(1)
+    assert len(bodies(consumer)) == 2_000
+    consumer.send(method_bytes(1, spec.Basic.Ack(100, multiple=True)))
+    bench.settle(1)
+    assert len(bodies(consumer)) == 100
+    assert queue.ready_count == 400
+    consume(bench, no_ack=True)
+    bench.settle(1)
+    assert queue.ready_count == 0
+
+
 @pytest.mark.parametrize("small_count", [0, 400])
 def test_what_is_pulled_ahead_has_a_limit_of_octets(
     bench: ClusterBench, monkeypatch: pytest.MonkeyPatch, small_count: int
