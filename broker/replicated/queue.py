@@ -57,7 +57,7 @@ from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.errors import AmqpError, NotFound, ResourceLocked
 
 UNACKED_MAX: Final = 2_000
-"""What a consumer without a prefetch holds at most, as in rabbit_quorum_queue: the servers hear of each time and again."""
+"""Held at most by a consumer without a prefetch (rabbit_quorum_queue): the servers hear of each time and again."""
 UNSERVED_MS: Final = 100.0
 """Between two looks at what has waited for too long, while nothing can be sent."""
 
