@@ -95,7 +95,7 @@ class QueueModel(RuleBasedStateMachine):
     @rule(count=st.integers(1, 30))
     def deliver(self, count: int) -> None:
         consumer = next(iter(self.bench.queue.consumers))
-        consumer.prefetch_count = consumer.unacked_count + count
+        consumer.unacked_max = consumer.unacked_count + count
         self.inbox.limit = count
         self.bench.queue.consumer_unblocked(consumer)
         self.bench.scheduler.queue_dirty(self.bench.queue)
