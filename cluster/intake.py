@@ -25,8 +25,8 @@ from burrowmq.cluster.wire import Delivered, Headers, WireError, decode_headers,
 _PENDING = "Nats-Pending-Messages"
 _HEARTBEAT = 100
 _EXPIRED = 408
-_CONFLICT, _TOO_LARGE = 409, "MaxBytes"
-"""How a request ends whose next message is larger than what is left of its octets."""
+_CONFLICT, _TOO_LARGE, _FILLED = 409, "MaxBytes", "Batch Completed"
+"""How a request with a limit of octets ends: the next message is larger than what is left of them, or all have come."""
 _LATER_MS = 100.0
 """After a request that could not be served (no leader, no such consumer) the next one waits so long."""
 
@@ -177,11 +177,12 @@ class Pulls:
             return  # silence will end the request
         if status.status in (0, _HEARTBEAT):
             return
+        is_over = status.status == _CONFLICT and status.text == _FILLED
         if status.status == _CONFLICT and _TOO_LARGE in status.text:
-            self._is_large_next = True
-        else:
+            self._is_large_next = is_over = True
+        if not is_over:
             self.last_status = status
-        if status.status != _EXPIRED and not self._is_large_next:
+        if status.status != _EXPIRED and not is_over:
             is_second = self._pin is not None and not self._pin.id
             self._not_before_ms = now_ms + (_SECOND_MS if is_second else _LATER_MS)
         if self._pin is not None:

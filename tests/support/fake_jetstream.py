@@ -577,3 +577,6 @@ class FakeJetStream:
             pull[2] -= 1
             if not pull[2]:
                 stream.pulls.remove(pull)
+                if stream.octets_left[pull[0], pull[1]] < sys.maxsize >> 1:
+                    text = b"NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 0\r\n\r\n"
+                    self._say(pull[0], pull[1], b"", text, b"")

@@ -75,6 +75,18 @@ def test_what_is_larger_than_there_is_room_for_comes_alone() -> None:
     assert pulls.open_count == 10
 
 
+def test_a_request_that_was_filled_is_no_trouble() -> None:
+    """The server says so of those with a limit of octets."""
+    pulls = opened(2)
+    pulls.allow(2, 5_000)
+    assert wish(pulls.poll(0.0)) == (2, 5_000)
+    for _ in range(2):
+        assert pulls.delivered(MESSAGE, 1.0)
+    assert not pulls.delivered(status(1, b"409 Batch Completed", 0), 1.0)
+    assert pulls.last_status is None
+    assert wish(pulls.poll(1.0)) == (2, 5_000), "at once"
+
+
 def test_without_credit_what_is_large_waits() -> None:
     pulls = opened(1)
     pulls.allow(1, 5_000)
