@@ -310,8 +310,7 @@ class Queue(Here):
     @property
     def memory_bytes(self) -> int:
         """Bytes that this queue's own objects take, buffers of the store included, and what is ready in RAM."""
-        is_serving = self._serving is not None
-        return weight_of(self.levels, len(self.consumers), is_serving=is_serving)
+        return weight_of(self.levels, len(self.consumers), is_serving=self._serving is not None)
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
@@ -325,6 +324,8 @@ class Queue(Here):
             return self.arrivals.enqueue(self.levels[0], messages, flags, size, None)
         if self.is_blocked:
             return Rejected(list(range(len(messages))), is_pending=False)
+        if self.is_dirty and not self.limits.has_room(len(messages), size):
+            self.serving.serve()  # consumers have by now what what was read before let them have
         return self.limits.publish(messages, flags, size)
 
     def take(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
@@ -369,10 +370,9 @@ class Queue(Here):
             self._changed()
 
     def get(self, getter: Getter) -> None:
-        """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn.
+        """Take one message from the head for basic.get, maybe in a later turn; (None, None) when there is none.
 
-        A head that the disk does not give is waited for `WITHHELD_S` at most; then it is (None, None), too, and
-        `is_withheld` says so.
+        Or when the disk does not give it for `WITHHELD_S`: then `is_withheld` says so.
         """
         if not self.getters.add(getter):
             self._changed()

@@ -224,7 +224,7 @@ def delete(channel: Channel, method: Any) -> None:
     """queue.delete; a queue that does not exist is deleted well enough."""
     vhost = channel.vhost
     staged = vhost.rows.staged
-    name = _known_name(channel, clean_name(method.queue))
+    name = clean_name(_known_name(channel, method.queue))
     channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)
     if queue is None:
@@ -281,7 +281,7 @@ def _known_name(channel: Channel, name: str) -> str:
 
 def _edge(channel: Channel, method: Any) -> Edge:
     """The binding that bind and unbind speak of; an empty key goes with an empty queue name."""
-    name = _known_name(channel, clean_name(method.queue))
+    name = clean_name(_known_name(channel, method.queue))
     key = name if not method.queue and not method.routing_key else method.routing_key
     return Edge(
         source=clean_name(method.exchange),

@@ -98,7 +98,7 @@ class Limits:
         if not self.are_set:
             return self._accept(messages, flags, size)
         if self.overflow == "drop-head":
-            if self._has_room(len(messages), size):
+            if self.has_room(len(messages), size):
                 return self._accept(messages, flags, size)
             return self._publish_dropping(messages, flags)
         if not self._refusals(messages):
@@ -107,7 +107,8 @@ class Limits:
             return self._publish_singly(messages)
         return self._publish_some(messages, flags)
 
-    def _has_room(self, count: int, size: int) -> bool:
+    def has_room(self, count: int, size: int) -> bool:
+        """Whether so many messages, of so many bytes, may be ready besides those that are."""
         levels = self._levels
         return levels.ready_count + count <= self._most and (
             self._most_bytes == NO_LIMIT or levels.ready_bytes + size <= self._most_bytes

@@ -15,7 +15,7 @@ from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import DURABLE, TRANSIENT, DeliveryRun
-from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer, Consumers
+from burrowmq.broker.queue.serve.consumer import Consumer, Consumers
 from burrowmq.broker.queue.serve.rate import RAM_LIMIT, ConsumptionRate
 from burrowmq.broker.queue.served import Served
 from burrowmq.broker.turn.clock import Clock
@@ -220,10 +220,9 @@ def share(group: list[Consumer], count: int) -> tuple[int, int]:
     """(how many consumers take part, how many of `count` messages they can take together in equal parts)."""
     if len(group) == 1:
         return 1, min(count, group[0].credit())
-    if len({id(consumer.channel) for consumer in group}) < len(group) and any(
-        consumer.channel.credit() < UNLIMITED for consumer in group
-    ):
-        # Consumers that share a channel's limit take from one credit: one message, then look again.
+    if len({id(consumer.channel) for consumer in group}) < len(group):
+        # One message, then look again: a channel has a queue's messages in their order, whoever of its consumers has
+        # them, and they may share its limit.
         return 1, 1
     if count < len(group):
         return count, count
