@@ -30,6 +30,9 @@ COLUMNS = (
     "message_bytes_persistent",
 )
 SETTLE_S = 2.0
+BALLAST_BYTES = 16 << 20
+LOG_BYTES = 4 << 20
+"""The commit log grows by a megabyte at a time, as a slow disk lets more lie in it."""
 
 
 @dataclass
@@ -47,6 +50,11 @@ class Figures:
     drain_s: float = 0.0
     drained: int = 0
 
+    @property
+    def _fixed_bytes(self) -> int:
+        """What does not shrink with the count; in the guide's figure for the whole million there is room for the log."""
+        return BALLAST_BYTES + (LOG_BYTES if self.count < 1_000_000 else 0)
+
     def misses(self, *, timed: bool = True) -> list[str]:
         """Return the promises that do not hold, each with its figure; without the times on a machine with other work."""
         row = self.row or {}
@@ -62,7 +70,7 @@ class Figures:
             == self.count * self.size,
             f"queue memory={row.get('memory')}": int(row.get("memory", 1 << 40)) <= 159_000,
             f"rss={self.rss_bytes}": self.rss_bytes <= 90_000_000,
-            f"disk={self.disk_bytes}": self.disk_bytes <= 1_200_000_000 * share + (16 << 20),
+            f"disk={self.disk_bytes}": self.disk_bytes <= 1_200_000_000 * share + self._fixed_bytes,
             f"drained={self.drained}": self.drained == self.count,
         }
         timely = {
