@@ -268,16 +268,20 @@ class ReplicatedQueue(Figures):
 
     def _send(self) -> None:
         front_end, now_ms = self._front_end, self._front_end.now_ms()
-        is_served = front_end.is_open and not front_end.is_congested and self._stream.is_ready
-        if is_served:
+        is_open = front_end.is_open and not front_end.is_congested
+        is_served = is_open and self._stream.is_ready
+        is_taken = is_open and self._stream.is_known
+        if is_taken:
             self._publishing.send(now_ms)
+        else:
+            self._publishing.expire(now_ms)
+        if is_served:
             self._excess.send(now_ms)
             self._intake.is_paused = self._burial.is_full
             self._intake.send(now_ms)
             is_resting = self._intake.is_resting and not self._burial.is_full
             self._overdue.watch(now_ms, self.ready_count, is_resting=is_resting)
         else:
-            self._publishing.expire(now_ms)
             self._intake.expire(now_ms)
         look_ms = self._looks.due_ms()
         if is_served and now_ms >= look_ms:
@@ -291,7 +295,7 @@ class ReplicatedQueue(Figures):
             dues += [self._excess.due_ms(), self._overdue.due_ms(now_ms)]
         due_ms = min((each for each in dues if each is not None), default=None)
         if due_ms is not None:
-            self._wakeup.at(max(due_ms, now_ms + (1.0 if is_served else UNSERVED_MS)), now_ms)
+            self._wakeup.at(max(due_ms, now_ms + (1.0 if is_taken else UNSERVED_MS)), now_ms)
 
     def _expires_ms(self, now_ms: float) -> float | None:
         deadline_ms = self._shelf.deadline_ms

@@ -40,6 +40,8 @@ CONSUMER: Final = "q"
 SINGLE_ACK_WAIT_MS: Final = 5_000
 """Where one client is given all: what a front-end that died has held is to be back before another is pinned."""
 AGAIN_S: Final = 1.0
+SOON_S, SOON_COUNT = 0.2, 10
+"""With a new connection, so often first: who led the stream may have died with the old one, and others elect."""
 REFUSED_AGAIN_S: Final = 5.0
 """Where the account may not: whoever runs the servers has to change that."""
 MISSING_S: Final = 1.0
@@ -176,9 +178,12 @@ class QueueStream:
         self._is_ours = is_ours  # or has been found there
         self._is_released = False
         self._is_again_due = False
+        self._soon_left = 0
         self._is_look_due = False
         self._is_missing = False  # and is made anew in a while
         self.is_ready = False
+        self.is_known = False
+        """Whether it was there when it was looked at last, if maybe by another connection: what is published finds it."""
         self.is_refused = False
         """Whether the servers do not make it, now or another time."""
         self.message_count = 0
@@ -218,9 +223,10 @@ class QueueStream:
     def lost(self) -> None:
         """There is no connection: it may be another one, of the same name, before there is the next.
 
-        So nothing is said to it before it was looked at: an acknowledgement would be for another message.
+        So nothing is acknowledged before it was looked at: that would be for another message.
         """
         self.is_ready = False
+        self._soon_left = SOON_COUNT
 
     def make(self) -> None:
         """The same for one that is to be there."""
@@ -271,7 +277,8 @@ class QueueStream:
 
     def _be_ready(self) -> None:
         if not self.is_ready:
-            self.is_ready, self.is_refused = True, False
+            self.is_ready = self.is_known = True
+            self.is_refused = False
             self._changed()
 
     def _on_failed(self, refusal: Refusal) -> None:
@@ -284,6 +291,9 @@ class QueueStream:
         if not (self._is_over or self._is_again_due):
             self._is_again_due = True
             pause_s = REFUSED_AGAIN_S if refusal.error == api.NOT_PERMITTED else AGAIN_S
+            if pause_s == AGAIN_S and self._soon_left:
+                self._soon_left -= 1
+                pause_s = SOON_S
             self._scheduler.call_later(pause_s, self._try_again)
 
     def _try_again(self) -> None:
@@ -382,7 +392,7 @@ class QueueStream:
 
     def _miss(self) -> None:
         """It is not there: made anew at once it would be left behind by a queue that another front-end deletes."""
-        self.is_ready = False
+        self.is_ready = self.is_known = False
         if not self._is_missing:
             self._is_missing = True
             self._scheduler.call_later(MISSING_S, self._make_anew)
@@ -453,7 +463,8 @@ class QueueStream:
 
     def stay(self) -> None:
         """It was released, and is used again: make it anew."""
-        self._is_over = self._is_released = self.is_ready = self._is_missing = False
+        self._is_over = self._is_released = self._is_missing = False
+        self.is_ready = self.is_known = False
         self.make()
 
     def disown(self) -> None:

@@ -324,7 +324,6 @@ class StreamQueue(StreamFigures):
 
     def cluster_lost(self) -> None:
         """What is in flight is sent again, and each reader begins behind what has come."""
-        self._stream.lost()
         self._publishing.window.lost(self._front_end.now_ms())
         for reader in self._readers.values():
             reader.lost()
