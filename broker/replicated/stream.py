@@ -183,7 +183,7 @@ class QueueStream:
         self._is_missing = False  # and is made anew in a while
         self.is_ready = False
         self.is_known = False
-        """Whether it was there when it was looked at last, if maybe by another connection: what is published finds it."""
+        """Whether it was there when it was looked at last, maybe by another connection: what is published finds it."""
         self.is_refused = False
         """Whether the servers do not make it, now or another time."""
         self.message_count = 0
