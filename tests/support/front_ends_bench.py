@@ -70,6 +70,15 @@ def confirming(bench: ClusterBench) -> Client:
     return client
 
 
+def consuming(ends: FrontEnds, bench: ClusterBench, prefetch: int) -> Client:
+    """A client whose channel 1 consumes from "q"."""
+    client = bench.connect(1)
+    client.call(1, spec.Basic.Qos(prefetch_count=prefetch))
+    say(client, spec.Basic.Consume(queue="q"))
+    ends.settle(0.3)
+    return client
+
+
 def homes(bench: ClusterBench) -> Homes:
     """Where it knows classic queues to live."""
     found = bench.replication.homes

@@ -13,7 +13,7 @@ from pika import spec
 from burrowmq.broker.replicated.queue import ReplicatedQueue
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
-from tests.support.front_ends_bench import FrontEnds, confirming, declare_queue, say
+from tests.support.front_ends_bench import FrontEnds, confirming, consuming, declare_queue
 from tests.support.quorum_clients import publish
 from tests.support.wire_client import method_bytes
 
@@ -23,14 +23,6 @@ SINGLE = {"x-single-active-consumer": True}
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> FrontEnds:
     return FrontEnds(monkeypatch)
-
-
-def consumer_of(ends: FrontEnds, bench: ClusterBench) -> Client:
-    found = bench.connect(1)
-    found.call(1, spec.Basic.Qos(prefetch_count=100))
-    say(found, spec.Basic.Consume(queue="q"))
-    ends.settle(0.3)
-    return found
 
 
 def taken(client: Client) -> list[int]:
@@ -64,7 +56,7 @@ def cut_off_with_some(ends: FrontEnds, count: int, **arguments: Any) -> tuple[Cl
     ends.settle()
     publish(client, *[b"%d" % number for number in range(count)])
     ends.settle(0.5)
-    consumer = consumer_of(ends, one)
+    consumer = consuming(ends, one, 100)
     assert queue_of(one)._shelf.count > 0
     one.own_link.lose()
     ends.settle(0.1)
@@ -92,7 +84,7 @@ def test_who_comes_back_gives_nothing_out_that_others_have_acknowledged(ends: Fr
     (stream,) = ends.world.streams.values()
     for sequence in sorted(stream.counts, reverse=True):
         ends.world.again(stream, sequence)
-    others = all_taken(ends, consumer_of(ends, ends.benches[1]))
+    others = all_taken(ends, consuming(ends, ends.benches[1], 100))
     assert len(others) == 900
     one.own_link.open()
     ends.settle(1)

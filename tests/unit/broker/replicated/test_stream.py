@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from burrowmq.broker.replicated.stream import AGAIN_S, QueueStream
+from burrowmq.broker.replicated.stream import AGAIN_S, SOON_COUNT, SOON_S, QueueStream
 from burrowmq.cluster.api import Refusal, Request, StreamSettings
 from burrowmq.cluster.questions import LINK_LOST, NO_ANSWER
 
@@ -17,6 +17,7 @@ class Away:
         self._refusal = refusal
         self.answers: list[Callable[[], None]] = []
         self.attempts: list[Callable[[], None]] = []
+        self.delays_s: list[float] = []
 
     def ask(self, request: Request, then: Callable[[Any], None]) -> None:
         """Say so when this call has returned."""
@@ -28,7 +29,7 @@ class Away:
 
     def call_later(self, delay_s: float, then: Callable[[], None]) -> None:
         """What is to be done then."""
-        assert delay_s == AGAIN_S
+        self.delays_s.append(delay_s)
         self.attempts.append(then)
 
     def answer(self) -> None:
@@ -57,6 +58,22 @@ def test_however_often_one_asks_there_is_one_next_attempt() -> None:
         attempt()
         away.answer()
     assert len(away.attempts) == 1
+    assert set(away.delays_s) == {AGAIN_S}
+
+
+def test_with_a_new_connection_it_is_looked_at_soon_for_a_while() -> None:
+    """Who led it may have died with the old one, and acknowledgements wait for the look."""
+    away = Away(NO_ANSWER)
+    found = StreamSettings(name="Q", subjects=("Q",), replicas=1)
+    stream = QueueStream(found, cast("Any", away), cast("Any", away), ignore, ignore, is_ours=True)
+    stream.lost()
+    stream.meet()
+    for _ in range(SOON_COUNT + 2):
+        away.answer()
+        (attempt,) = away.attempts
+        away.attempts.clear()
+        attempt()
+    assert away.delays_s == [SOON_S] * SOON_COUNT + [AGAIN_S] * 2
 
 
 def test_without_a_connection_the_next_attempt_is_the_next_connection() -> None:

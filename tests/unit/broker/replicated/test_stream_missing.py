@@ -14,7 +14,7 @@ from burrowmq.broker.replicated.queue import ReplicatedQueue
 from burrowmq.cluster.wire import Delivered
 from tests.support.bench.client import Client
 from tests.support.cluster_bench import ClusterBench
-from tests.support.front_ends_bench import FrontEnds, confirming, declare_queue, say
+from tests.support.front_ends_bench import FrontEnds, confirming, consuming, declare_queue, say
 from tests.support.quorum_clients import publish
 from tests.support.wire_client import method_bytes
 
@@ -171,7 +171,7 @@ def test_what_was_acknowledged_of_a_queue_that_was_made_anew_meanwhile_is_said_t
     publish(client, *[b"old"] * 5)
     ends.settle()
     client.read()
-    away = consumer_of(ends, two)
+    away = consuming(ends, two, 50)
     assert len(deliveries(away)) == 5
     two.own_link.lose()
     away.send(method_bytes(1, spec.Basic.Ack(5, multiple=True)))
@@ -181,7 +181,7 @@ def test_what_was_acknowledged_of_a_queue_that_was_made_anew_meanwhile_is_said_t
     ends.settle(0.5)
     publish(client, *[b"new"] * 5)
     ends.settle()
-    holder = consumer_of(ends, ends.benches[0])
+    holder = consuming(ends, ends.benches[0], 50)
     assert len(deliveries(holder)) == 5
     two.own_link.open()
     two.loop.run()  # before the servers have answered anything
@@ -189,16 +189,8 @@ def test_what_was_acknowledged_of_a_queue_that_was_made_anew_meanwhile_is_said_t
     for each in (away, holder):
         each.lose()
     ends.settle(1)
-    found = deliveries(consumer_of(ends, ends.benches[0]))
+    found = deliveries(consuming(ends, ends.benches[0], 50))
     assert [each.body for each in found] == [b"new"] * 5
-
-
-def consumer_of(ends: FrontEnds, bench: ClusterBench) -> Client:
-    found = bench.connect(1)
-    found.call(1, spec.Basic.Qos(prefetch_count=50))
-    say(found, spec.Basic.Consume(queue="q"))
-    ends.settle(0.3)
-    return found
 
 
 def deliveries(client: Client) -> list[Any]:
