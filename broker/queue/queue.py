@@ -325,7 +325,7 @@ class Queue(Here):
         if self.is_blocked:
             return Rejected(list(range(len(messages))), is_pending=False)
         if self.is_dirty and not self.limits.has_room(len(messages), size):
-            self.serving.serve()  # consumers have by now what what was read before let them have
+            self.pump()  # who waits has by now what the commands before this one let it have
         return self.limits.publish(messages, flags, size)
 
     def take(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
