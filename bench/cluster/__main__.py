@@ -14,6 +14,7 @@ most, acknowledged as they come, the queue is full when it begins.
 
 import argparse
 import asyncio
+import contextlib
 import statistics
 import sys
 import tempfile
@@ -73,10 +74,13 @@ async def measure(options: argparse.Namespace, directory: Path, load: Load) -> d
     if options.rabbitmq:
         amqp["RabbitMQ's"] = RabbitMQBench(directory / "rabbitmq", load)
     jetstream = JetStreamBench(cluster, load)
-    try:
+    async with contextlib.AsyncExitStack() as started:
+        started.callback(cluster.stop)
         cluster.start()
+        started.push_async_callback(jetstream.close)
         await jetstream.start()
         for each in amqp.values():
+            started.callback(each.stop)
             await asyncio.to_thread(each.start)
         for _ in range(options.rounds):
             for name, (kind, limits) in WINDOWS.items():
@@ -93,11 +97,6 @@ async def measure(options: argparse.Namespace, directory: Path, load: Load) -> d
                 add(f"PerfTest -c 500, {whose} {what}", row)
                 row = await asyncio.to_thread(each.perftest_consume)
                 add(f"PerfTest -q 500, {whose} {what}", row)
-    finally:
-        await jetstream.close()
-        cluster.stop()
-        for each in amqp.values():
-            each.stop()
     return found
 
 

@@ -38,9 +38,9 @@ class JetStreamBench:
         self._cluster = cluster
         self._load = load
         self._number = 0
+        self._front = FrontEnd([each.url for each in cluster.servers])
 
     async def start(self) -> None:
-        self._front = FrontEnd([each.url for each in self._cluster.servers])
         await self._front.start()
 
     async def close(self) -> None:
