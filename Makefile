@@ -272,13 +272,13 @@ build/natsd: $(wildcard cluster/natsd/* cluster/natsd/server/*)
 	chmod -R u+w build/nats-server
 	find build/nats-server -name '*_test.go' -delete
 	cp cluster/natsd/server/*_test.go build/nats-server/server/
-	patch --quiet --strip=1 --fuzz=0 --directory=build/nats-server < cluster/natsd/async-flush.patch
+	cat cluster/natsd/damaged-files.patch cluster/natsd/async-flush.patch | patch --quiet --strip=1 --fuzz=0 --directory=build/nats-server
 	cp cluster/natsd/go.mod build/natsd.mod && cp cluster/natsd/go.sum build/natsd.sum
 	go mod edit -replace=$(NATSD_SERVER)=../../build/nats-server build/natsd.mod
 	cd cluster/natsd && CGO_ENABLED=0 GOFLAGS="-p=1 -trimpath -modfile=../../build/natsd.mod" go build -o ../../build/natsd .
 
 .PHONY: natsd
-natsd: build/natsd ## build/natsd: nats-server for a LAN, elections in a second, one write a message (Go)
+natsd: build/natsd ## build/natsd: nats-server for a LAN, elections in a second, one write a message, damage bounded (Go)
 
 .PHONY: changelog
 changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)

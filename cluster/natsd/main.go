@@ -1,6 +1,7 @@
 // Natsd is nats-server with election times for servers that are near each other: see docs/quorum-queues.md.
 //
-// `make natsd` builds it with async-flush.patch, of which docs/adr/0040-natsd-writes-a-replicated-message-once.md tells.
+// `make natsd` builds it with two patches: async-flush.patch, of which docs/adr/0040-natsd-writes-a-replicated-message-once.md
+// tells, and damaged-files.patch, of which docs/quorum-queues.md does.
 //
 // The times are variables of the server that it neither exports nor reads from its configuration; the linker sets them
 // before anything runs. A version in which one is missing does not link. Options and files are those of nats-server.

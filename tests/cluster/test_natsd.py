@@ -214,7 +214,7 @@ def test_servers_that_have_lost_their_last_blocks_do_not_wait_for_each_other(
 
 
 @pytest.mark.timeout(400)
-def test_what_a_start_believes_of_how_far_a_stream_was(natsd: Path) -> None:
+def test_what_a_start_believes_and_what_damage_it_survives(natsd: Path) -> None:
     """In the server's own package, and with its types."""
     command = ["go", "test", "-vet=off", "-count=1", "-run", "^TestWhat", "./server"]
     sources = natsd.with_name("nats-server")
