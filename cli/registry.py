@@ -237,7 +237,7 @@ COMMANDS: dict[str, Command] = {
                                 "Closes a connection", 2, 2),
     "close_all_connections": Command(
         "actions", "close_all_connections", f"{VHOST}[--limit <limit>] [--per-connection-delay <delay>]"
-        " [--global] <explanation>", "Closes connections of the node or of one virtual host", 1, 1,
+        " [--global] <explanation>", "Closes connections of one virtual host or of the node", 1, 1,
         ("limit", "per-connection-delay", "global")),
     "close_all_user_connections": Command("actions", "close_all_user_connections", "<username> <explanation>",
                                           "Closes all connections of a user", 2, 2),
