@@ -24,7 +24,9 @@ def test_purge_and_delete(served: Served) -> None:
         == "Deleting queue 'q' on vhost '/' if queue is empty and if queue is unused ...\n"
     )
     assert (output.code, output.err) == (64, "Queue is not empty\n")
+    assert served.ctl("delete_queue", "q", "-e").err == "Queue is not empty\n"
     assert served.ctl("delete_queue", "orders", "--if-unused").err == "Queue is in use\n"
+    assert served.ctl("delete_queue", "orders", "-u").err == "Queue is in use\n"
     output = served.ctl("delete_queue", "q")
     assert output.out.endswith("Queue was successfully deleted with 2 ready messages\n")
     output = served.ctl("delete_queue", "q")
