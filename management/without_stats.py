@@ -1,8 +1,9 @@
 """What `disable_stats=true` asks for: the same lists without statistics, and what they cost.
 
 Owns no state. `short` gives a route's handler a second way, taken when the query says so; the rows of queues are made
-of nine columns then, or of twelve with `enable_queue_totals=true`, and the policy where a list has one that applies. What consists of statistics only is refused, as
-RabbitMQ does. Source: rabbit_mgmt_util:disable_stats and its callers (3.13), compared with 3.10.8.
+of nine columns then, or of twelve with `enable_queue_totals=true`, in lists with the policy where one applies. What
+consists of statistics only is refused, as RabbitMQ does. Source: rabbit_mgmt_util:disable_stats and its callers (3.13),
+compared with 3.10.8.
 """
 
 from __future__ import annotations
