@@ -269,7 +269,7 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
         _take_password(auth, name, entry)
         auth.set_tags(name, own)
     if "limits" in entry:
-        auth.set_limits(name, user_limits(entry["limits"]))
+        auth.add_limits(name, user_limits(entry["limits"]))
 
 
 def _take_password(auth: Auth, name: str, entry: Entry) -> None:
