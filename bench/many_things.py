@@ -117,7 +117,6 @@ def users(scene: Scene) -> None:
     )
     for path in (
         "/api/users",
-        f"/api/users?{PAGE}",
         "/api/users/u7",
         "/api/users/without-permissions",
         "/api/permissions",
@@ -170,7 +169,6 @@ def virtual_hosts(scene: Scene) -> None:
         f"/api/vhosts?{PAGE}",
         f"/api/exchanges?{PAGE}",
         "/api/exchanges",
-        f"/api/bindings?{PAGE}",
         f"/api/burrowmq/pages/vhosts?{PAGE}",
         "/api/overview",
         "/api/definitions",
@@ -236,8 +234,6 @@ def bindings(scene: Scene) -> None:
     )
     for path in (
         "/api/bindings",
-        f"/api/bindings?{PAGE}",
-        f"/api/bindings?{PAGE}&sort=routing_key",
         "/api/queues/%2F/q1/bindings",
         "/api/bindings/%2F/e/amq.topic/q/q1",
         "/api/exchanges/%2F/amq.topic/bindings/source",
@@ -287,7 +283,6 @@ def consumers(scene: Scene) -> None:
     for path in (
         "/api/queues/%2F/consumed",
         "/api/consumers",
-        f"/api/consumers?{PAGE}",
         f"/api/channels/{name}",
         "/api/burrowmq/pages/queue/%2F/consumed",
         f"/api/burrowmq/pages/channel/{name}",

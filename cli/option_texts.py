@@ -55,7 +55,7 @@ OF_ALL = {
 OF_ONE = {
     ("check_certificate_expiration", "unit"): "days, weeks, months or years (default: weeks)",
     ("cipher_suites", "format"): "openssl, erlang or map: names of OpenSSL in each",
-    ("close_all_connections", "global"): "of all virtual hosts, unless one is named",
+    ("close_all_connections", "global"): "of all virtual hosts",
     ("cluster_config", "user"): "the name of the node's user there",
     **dict.fromkeys(
         ((name, "online") for name in ("directories", "disable", "enable", "is_enabled", "set")),

@@ -13,7 +13,9 @@ from burrowmq.cli.errors import USAGE, CliError
 
 SHORT = {"n": "node", "l": "longnames", "q": "quiet", "s": "silent", "t": "timeout", "p": "vhost", "h": "help",
          "?": "help", "E": "enabled", "e": "implicitly-enabled", "v": "verbose",
-         "m": "minimal", "N": "number", "d": "duration"}  # fmt: skip
+         "m": "minimal", "N": "number", "P": "pid", "d": "duration"}  # fmt: skip
+# What a letter means at one command, whatever it means at others; all of them are without a value.
+SHORT_OF_ONE = {"delete_queue": {"e": "if-empty", "u": "if-unused"}}
 # Options every command takes; True for those with a value.
 GLOBAL = {
     "node": True, "longnames": False, "quiet": False, "silent": False, "no-table-headers": False, "timeout": True,
@@ -51,6 +53,12 @@ class Parsed:
 
 def parse(argv: list[str]) -> Parsed:
     """Split argv. Raises: CliError 64 for an option without its value."""
+    parsed = _split(argv, SHORT)
+    own = SHORT_OF_ONE.get(parsed.words[0].replace("-", "_")) if parsed.words else None
+    return _split(argv, {**SHORT, **own}) if own else parsed
+
+
+def _split(argv: list[str], short: dict[str, str]) -> Parsed:
     parsed, index = Parsed(), 0
     while index < len(argv):
         word = argv[index]
@@ -58,7 +66,7 @@ def parse(argv: list[str]) -> Parsed:
         if word == "--":
             parsed.words.extend(argv[index:])
             break
-        name, value = _option(word)
+        name, value = _option(word, short)
         if not name:
             parsed.words.append(word)
         elif name not in VALUED:
@@ -76,15 +84,15 @@ def parse(argv: list[str]) -> Parsed:
     return parsed
 
 
-def _option(word: str) -> tuple[str, str | None]:
+def _option(word: str, short: dict[str, str]) -> tuple[str, str | None]:
     """(option name, value after =); an empty name for a word that is no option."""
     if word.startswith("--") and len(word) > 2:
         name, equals, value = word[2:].partition("=")
         return name.replace("_", "-"), value if equals else None
-    if len(word) == 2 and word[0] == "-" and word[1] in SHORT:
-        return SHORT[word[1]], None
-    if len(word) > 2 and word[0] == "-" and word[1] in SHORT and word[2] == "=":
-        return SHORT[word[1]], word[3:]
+    if len(word) == 2 and word[0] == "-" and word[1] in short:
+        return short[word[1]], None
+    if len(word) > 2 and word[0] == "-" and word[1] in short and word[2] == "=":
+        return short[word[1]], word[3:]
     if len(word) == 2 and word[0] == "-" and word[1].isalpha():
         return word[1], None
     return "", None

@@ -110,7 +110,7 @@ COMMANDS: dict[str, Command] = {
     "environment": Command("node", "environment", "", "Displays the configuration of the node"),
     "ping": Command("checks", "ping", "", "Checks that the node responds"),
     "await_startup": Command("node", "await_startup", "", "Waits for the node to start"),
-    "wait": Command("wait", "wait", "[<pidfile>] [--pid <pid>]", "Waits for the node to start", 0, 1,
+    "wait": Command("wait", "wait", "[<pidfile>] [--pid|-P <pid>]", "Waits for the node to start", 0, 1,
                     ("pid",)),
     "stop_app": Command("node", "stop_app", "", "Stops the broker, leaving its process running"),
     "start_app": Command("node", "start_app", "", "Starts the broker in its process again"),
@@ -231,13 +231,13 @@ COMMANDS: dict[str, Command] = {
     # queues and connections
     "purge_queue": Command("actions", "purge_queue", f"{VHOST}<queue>", "Removes all ready messages of a queue",
                            1, 1),
-    "delete_queue": Command("actions", "delete_queue", f"{VHOST}<queue> [--if-empty] [--if-unused]",
+    "delete_queue": Command("actions", "delete_queue", f"{VHOST}<queue> [--if-empty|-e] [--if-unused|-u]",
                             "Deletes a queue", 1, 1, ("if-empty", "if-unused")),
     "close_connection": Command("actions", "close_connection", "<connection pid> <explanation>",
                                 "Closes a connection", 2, 2),
     "close_all_connections": Command(
         "actions", "close_all_connections", f"{VHOST}[--limit <limit>] [--per-connection-delay <delay>]"
-        " [--global] <explanation>", "Closes connections of the node or of one virtual host", 1, 1,
+        " [--global] <explanation>", "Closes connections of one virtual host or of the node", 1, 1,
         ("limit", "per-connection-delay", "global")),
     "close_all_user_connections": Command("actions", "close_all_user_connections", "<username> <explanation>",
                                           "Closes all connections of a user", 2, 2),

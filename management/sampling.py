@@ -42,7 +42,7 @@ DORMANT_CHUNK = 5000
 
 # The node's counters by RabbitMQ's names.
 MESSAGE_COUNTERS = {
-    "publish": "messages_received",
+    "publish": "messages_published",
     "confirm": "messages_confirmed",
     "return_unroutable": "messages_unroutable_returned",
     "drop_unroutable": "messages_unroutable_dropped",

@@ -153,7 +153,7 @@ def _endpoint(route: Route) -> Handler:
         host = request.app[HOST]
         if not route.is_about_process:
             running_of(host)
-        call = Call(request, host, caller, request.app[RATES])
+        call = Call(request, host, caller, request.app[RATES], route.is_paged)
         response = await route.handler(call)
         if route.method != "GET":
             if not route.is_about_process:

@@ -1,8 +1,9 @@
 """What `disable_stats=true` asks for: the same lists without statistics, and what they cost.
 
 Owns no state. `short` gives a route's handler a second way, taken when the query says so; the rows of queues are made
-of nine columns then, or of twelve with `enable_queue_totals=true`. What consists of statistics only is refused, as
-RabbitMQ does. Source: rabbit_mgmt_util:disable_stats and its callers (3.13), compared with 3.10.8.
+of nine columns then, or of twelve with `enable_queue_totals=true`, in lists with the policy where one applies. What
+consists of statistics only is refused, as RabbitMQ does. Source: rabbit_mgmt_util:disable_stats and its callers (3.13),
+compared with 3.10.8.
 """
 
 from __future__ import annotations
@@ -58,7 +59,15 @@ def _projected(call: Call, row: dict[str, Any]) -> web.Response:
 
 async def _queues(call: Call) -> web.Response:
     columns = QUEUE + TOTALS if call.flag("enable_queue_totals") else QUEUE
-    return await reply_list(call, inspect.iter_queues(call.node, call.vhost_or_all(), columns))
+    rows = inspect.iter_queues(call.node, call.vhost_or_all(), (*columns, "policy"))
+    return await reply_list(call, map(_without_nothing, rows))
+
+
+def _without_nothing(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of a queue, which has no policy if none applies."""
+    if row["policy"] is None:
+        del row["policy"]
+    return row
 
 
 async def _queue(call: Call) -> web.Response:

@@ -40,13 +40,14 @@ from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.vhost import mirrored
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.broker.words import json_document
+from burrowmq.broker.words.resource import RESERVED_PREFIX
 from burrowmq.protocol.errors import AmqpError
 from burrowmq.protocol.table import MalformedTable, from_json
 
 if TYPE_CHECKING:
     from burrowmq.broker.rules.auth import Auth
     from burrowmq.broker.vhost.vhost import Vhost
-    from burrowmq.broker.words.resource import StagingEngine
+    from burrowmq.broker.words.resource import ResourceKind, StagingEngine
     from burrowmq.protocol.table import FieldTable
 
 Entry = Mapping[str, object]
@@ -269,7 +270,7 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
         _take_password(auth, name, entry)
         auth.set_tags(name, own)
     if "limits" in entry:
-        auth.set_limits(name, user_limits(entry["limits"]))
+        auth.add_limits(name, user_limits(entry["limits"]))
 
 
 def _take_password(auth: Auth, name: str, entry: Entry) -> None:
@@ -338,11 +339,19 @@ def _take_policy(node: DefinedNode, entry: Entry) -> None:
     parameters.set_policy(vhost, make_policy(_text(entry, "name"), entry))
 
 
+def _is_skipped(vhost: Vhost, kind: ResourceKind, name: str) -> bool:
+    """Whether a new one is passed over, as RabbitMQ does: such a queue is a client's that has gone."""
+    is_skipped = name.startswith(RESERVED_PREFIX)
+    if is_skipped and vhost.observer is not None:
+        vhost.observer.definition_skipped(vhost.name, kind, name)
+    return is_skipped
+
+
 def _take_queue(node: DefinedNode, entry: Entry, *, is_mirrored_quorum: bool = False) -> None:
-    vhost, name, arguments = _vhost(node, entry), _name(entry, "name"), dict(_arguments(entry))
-    if name in vhost.queues:
+    vhost, name = _vhost(node, entry), _name(entry, "name")
+    if name in vhost.queues or _is_skipped(vhost, "queue", name):
         return
-    kind = entry.get("type")
+    arguments, kind = dict(_arguments(entry)), entry.get("type")
     if kind not in (None, "classic"):
         arguments.setdefault("x-queue-type", kind if isinstance(kind, str) else json.dumps(kind))
     declaration = QueueDeclaration(
@@ -362,9 +371,10 @@ def _take_queue(node: DefinedNode, entry: Entry, *, is_mirrored_quorum: bool = F
 
 
 def _take_exchange(node: DefinedNode, entry: Entry) -> None:
-    vhost, name, kind = _vhost(node, entry), _name(entry, "name"), _text(entry, "type")
-    if name in vhost.exchanges:
+    vhost, name = _vhost(node, entry), _name(entry, "name")
+    if name in vhost.exchanges or _is_skipped(vhost, "exchange", name):
         return
+    kind = _text(entry, "type")
     if kind not in TYPES:
         raise ImportRefused(f"unknown exchange type '{kind}'")
     vhost.create_exchange(

@@ -160,7 +160,7 @@ def limits(node: RunningNode) -> Row:
 
 def counters(node: RunningNode) -> dict[str, int]:
     """The node's totals since start, by the attribute names of `broker.report.metrics.NodeMetrics`."""
-    return asdict(node.metrics)
+    return {**asdict(node.metrics), "messages_published": node.metrics.messages_published}
 
 
 def store_stats(node: RunningNode) -> Row:

@@ -42,17 +42,23 @@ def policy_row(vhost: str, policy: Policy) -> Row:
 def parameters(
     node: RunningNode, vhost: str | None = None, component: str | None = None
 ) -> Iterator[Row]:
-    """Operator policies and limits under their parameter names; RabbitMQ lists policies elsewhere only."""
+    """Operator policies and limits under their parameter names; policies only for whoever asks for that component."""
     for owner in each_vhost(node, vhost):
         if owner.limits and component in (None, "vhost-limits"):
             yield _row(owner.name, "vhost-limits", "limits", dict(owner.limits))
+        if component == "policy":
+            yield from _of_policies(node, owner.name, component)
         if component in (None, "operator_policy"):
-            for row in policies(node, owner.name, is_operator=True):
-                value = {key: row[key] for key in ("pattern", "definition", "priority", "apply-to")}
-                yield _row(owner.name, "operator_policy", row["name"], value)
+            yield from _of_policies(node, owner.name, "operator_policy")
         for each in sorted(owner.component_values):
             if component in (None, each):
                 yield from _of_component(owner, each)
+
+
+def _of_policies(node: RunningNode, vhost: str, component: str) -> Iterator[Row]:
+    for row in policies(node, vhost, is_operator=component == "operator_policy"):
+        value = {key: row[key] for key in ("pattern", "definition", "priority", "apply-to")}
+        yield _row(vhost, component, row["name"], value)
 
 
 def _of_component(owner: Vhost, component: str) -> Iterator[Row]:

@@ -220,8 +220,8 @@ class QueuePort(Protocol):
         """Credit came back (ack, qos, the connection drained)."""
         ...
 
-    def owes(self, consumer: Consumer) -> bool:
-        """Whether messages that this consumer can take are on their way to it."""
+    def serve_last(self, consumer: Consumer) -> bool:
+        """Give a consumer that is about to leave what is here for it; whether more is on its way to it."""
         ...
 
     def after_pump(self, callback: Callable[[], None]) -> None:

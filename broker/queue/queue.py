@@ -55,8 +55,10 @@ from burrowmq.broker.queue.serve.getters import Getter, Getters
 from burrowmq.broker.queue.serve.rate import ConsumptionRate
 from burrowmq.broker.queue.serve.serving import Serving
 from burrowmq.broker.report.metrics import QueueMetrics
+from burrowmq.broker.words.resource import not_found
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import PROP_EXPIRATION
+from burrowmq.protocol.errors import AmqpError
 from burrowmq.protocol.table import FieldTable
 from burrowmq.storage.loop.queue_log import QueueLog
 
@@ -126,11 +128,6 @@ class Queue(Here):
         self.is_unreadable = self.is_blocked = False
         self._make_parts(settings, context)
         self._apply(settings)
-
-    @property
-    def vhost_name(self) -> str:
-        """The virtual host in which it is."""
-        return self._context.vhost_name
 
     def _make_parts(self, settings: Settings, context: QueueContext) -> None:
         """Build the parts that each queue needs; each is given those before it that it looks at."""
@@ -255,47 +252,7 @@ class Queue(Here):
         """How many wait for basic.get."""
         return len(self._getters.waiting) if self._getters is not None else 0
 
-    # -- counts -------------------------------------------------------------------------------------------------
-
-    @property
-    def ready_count(self) -> int:
-        """Messages ready for delivery, expired ones behind the head included."""
-        return self.levels.ready_count
-
-    @property
-    def ready_bytes(self) -> int:
-        """Body bytes of the ready messages."""
-        return self.levels.ready_bytes
-
-    @property
-    def ram_ready_count(self) -> int:
-        """Ready messages whose body is in RAM."""
-        return self.levels.ram_ready_count
-
-    @property
-    def ram_ready_bytes(self) -> int:
-        """Body bytes of them."""
-        return self.levels.ram_ready_bytes
-
-    @property
-    def unacked_count(self) -> int:
-        """Messages that were handed out and not settled."""
-        return self.counts.unacked_count
-
-    @property
-    def unacked_bytes(self) -> int:
-        """Body bytes of them."""
-        return self.counts.unacked_bytes
-
-    @property
-    def persistent_count(self) -> int:
-        """Messages that a restart would bring back."""
-        return self.counts.persistent_count
-
-    @property
-    def persistent_bytes(self) -> int:
-        """Body bytes of them."""
-        return self.counts.persistent_bytes
+    # -- figures ------------------------------------------------------------------------------------------------
 
     @property
     def metrics(self) -> QueueMetrics:
@@ -324,8 +281,9 @@ class Queue(Here):
             return self.arrivals.enqueue(self.levels[0], messages, flags, size, None)
         if self.is_blocked:
             return Rejected(list(range(len(messages))), is_pending=False)
-        if self.is_dirty and not self.limits.has_room(len(messages), size):
-            self.pump()  # who waits has by now what the commands before this one let it have
+        is_full = self.is_dirty and not self.limits.has_room(len(messages), size)
+        if is_full and not self.serve_waiting():
+            return ACCEPTED
         return self.limits.publish(messages, flags, size)
 
     def take(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
@@ -338,7 +296,18 @@ class Queue(Here):
     # -- departures ---------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
+        """Serve who waits, at the end of a turn in which something changed."""
+        self.serve_waiting()
+        if self._after_pump:
+            self._run_after_pump()
+
+    def serve_waiting(self) -> bool:
+        """Serve basic.get and consumers until nothing is ready, nobody can take, or the turn's budget is used.
+
+        Also before a command that looks at what is ready, while the queue is dirty: who waits has by now what the
+        commands before this one let it have. Gives whether the queue is still there: whose basic.get is answered goes
+        on, and may delete it.
+        """
         getters = self._getters
         if getters is not None and getters.waiting and not (self.is_blocked and self.ready_count):
             getters.serve()
@@ -349,8 +318,12 @@ class Queue(Here):
                 self._serving.serve()
             else:
                 self.expiry.live_head()  # what has expired goes, and the timer is set for the next
-        if self._after_pump:
-            self._run_after_pump()
+        return not self.is_deleted
+
+    def ask(self, then: Callable[[AmqpError | None], None]) -> None:
+        """How many messages there are is known, once who waits has what the commands before let it have."""
+        is_there = not self.is_dirty or self.serve_waiting()
+        then(None if is_there else not_found("queue", self.name, self.vhost_name))
 
     def after_pump(self, callback: Callable[[], None]) -> None:
         """Run `callback` once, at the end of the next pump or of the queue."""
@@ -374,6 +347,8 @@ class Queue(Here):
 
         Or when the disk does not give it for `WITHHELD_S`: then `is_withheld` says so.
         """
+        if self.is_dirty and not self.getter_count:
+            self.serve_waiting()
         if not self.getters.add(getter):
             self._changed()
         elif not (self.is_blocked and self.ready_count):
@@ -398,8 +373,10 @@ class Queue(Here):
         if self.is_unreadable or self.is_blocked:
             self._getters.end()
 
-    def owes(self, consumer: Consumer) -> bool:
-        """Whether messages that this consumer can take are on their way from disk."""
+    def serve_last(self, consumer: Consumer) -> bool:
+        """Give a consumer that is about to leave what it can take; whether some of that is on its way from disk."""
+        if self.is_dirty:
+            self.serve_waiting()
         is_served = not self.is_unreadable and not self.is_blocked
         return consumer.credit() > 0 and self.levels.is_loading and is_served
 

@@ -365,7 +365,7 @@ class ReplicatedQueue(Figures):
         if self.consumers.unblock(consumer):
             self._changed()
 
-    def owes(self, consumer: Consumer) -> bool:
+    def serve_last(self, consumer: Consumer) -> bool:
         """Nothing that a cancel has to wait for: what was pulled goes back."""
         return False
 

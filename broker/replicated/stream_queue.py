@@ -293,7 +293,7 @@ class StreamQueue(StreamFigures):
         if self.consumers.unblock(consumer):
             self._changed()
 
-    def owes(self, consumer: Consumer) -> bool:
+    def serve_last(self, consumer: Consumer) -> bool:
         """Nothing that a cancel has to wait for: what was pulled stays in the stream."""
         return False
 

@@ -273,6 +273,11 @@ class LogObserver:
         """A stored definition could not be used."""
         self._log.error("definition_unusable", kind=kind, key=key, reason=reason)
 
+    def definition_skipped(self, vhost: str, kind: str, name: str) -> None:
+        """A queue or exchange of an imported document is not made."""
+        reason = "names that begin with amq. are the server's"
+        self._log.warning("definition_skipped", vhost=vhost, kind=kind, name=name, reason=reason)
+
     def queue_undefined(self, vhost: str, queue: str, directory: str, messages: int) -> None:
         """A start has found messages of a queue without a definition."""
         self._log.error(

@@ -70,6 +70,9 @@ class NodeMetrics:
 
     messages_received: int = 0
     messages_received_confirm: int = 0
+    messages_uncommitted: int = (
+        0  # of those received: in transactions that are open or were rolled back
+    )
     messages_routed: int = 0
     messages_confirmed: int = 0
     messages_refused: int = 0  # nacked to their publishers; read by `pacing` only
@@ -114,6 +117,11 @@ class NodeMetrics:
     queues_deleted: int = 0
     auth_attempts: int = 0
     auth_failures: int = 0
+
+    @property
+    def messages_published(self) -> int:
+        """Those received outside of transactions, or committed."""
+        return self.messages_received - self.messages_uncommitted
 
     def count_dead_lettered(self, reason: str, count: int, *, of_quorum: bool = False) -> None:
         """Count messages that a dead-letter exchange took."""

@@ -118,6 +118,9 @@ class Observer(Protocol):
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used and was left alone."""
 
+    def definition_skipped(self, vhost: str, kind: str, name: str) -> None:
+        """A queue or exchange of an imported document is not made, since only a server gives such names."""
+
     def queue_undefined(self, vhost: str, queue: str, directory: str, messages: int) -> None:
         """A start has found messages of a queue that nobody has deleted and no definition tells of; they are kept.
 

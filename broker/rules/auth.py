@@ -308,6 +308,10 @@ class Auth:
         self._put(user)
         return user
 
+    def add_limits(self, name: str, limits: Mapping[str, int]) -> User:
+        """Set these; others that the user has stay. Raises KeyError for an unknown user."""
+        return self.set_limits(name, {**self.users[name].limits, **limits})
+
     def _put(self, user: User) -> None:
         if self.users.get(user.name) != user:
             self.restore_user(user)

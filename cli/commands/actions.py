@@ -72,20 +72,16 @@ def close_connection(invocation: Invocation) -> int:
 
 
 def close_all_connections(invocation: Invocation) -> int:
-    """close_all_connections REASON: of one vhost when --vhost is given, else of the node."""
+    """close_all_connections REASON: of one vhost, or --global."""
     (reason,) = invocation.args
-    body: dict[str, object] = {"reason": reason}
-    name = invocation.node.node_name
-    if "vhost" in invocation.values:
-        body["vhost"] = invocation.vhost
-        invocation.banner(
-            f"Closing all connections in vhost {invocation.vhost}, reason: {reason}..."
-        )
-    else:
+    if "global" in invocation.flags:
+        name = invocation.node.node_name
         invocation.banner(
             f"Closing all connections to node {name} (across all vhosts), reason: {reason}..."
         )
-    return _close(invocation, body)
+        return _close(invocation, {"reason": reason})
+    invocation.banner(f"Closing all connections in vhost {invocation.vhost}, reason: {reason}...")
+    return _close(invocation, {"reason": reason, "vhost": invocation.vhost})
 
 
 def _close(invocation: Invocation, body: dict[str, object]) -> int:
@@ -100,7 +96,8 @@ def _close(invocation: Invocation, body: dict[str, object]) -> int:
     else:
         closed = 0
         # One by one with a pause, so that clients do not all come back at once; those that do are not closed again.
-        waiting = len(invocation.node.get("/api/burrowmq/list/connections?columns=pid")["rows"])
+        rows = invocation.node.get("/api/burrowmq/list/connections?columns=vhost")["rows"]
+        waiting = sum(row[0] == body.get("vhost", row[0]) for row in rows)
         while closed < (min(limit, waiting) or waiting):
             answer = invocation.node.request(
                 "POST", "/api/burrowmq/close-connections", {**body, "limit": 1}

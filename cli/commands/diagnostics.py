@@ -108,9 +108,13 @@ def enable_feature_flag(invocation: Invocation) -> int:
         invocation.banner("Enabling all feature flags ...")
         return OK
     invocation.banner(f'Enabling feature flag "{name}" ...')
-    if name not in {row["name"] for row in invocation.node.get("/api/feature-flags")}:
-        node = invocation.node.node_name
-        raise CliError(USAGE, f"Error:\nThis feature flag is not supported by node {node}")
+    try:
+        invocation.node.request("PUT", f"/api/feature-flags/{segment(name)}/enable")
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        text = f"Error:\nThis feature flag is not supported by node {invocation.node.node_name}"
+        raise CliError(USAGE, text) from refused
     return OK
 
 

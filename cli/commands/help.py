@@ -67,7 +67,7 @@ def _options(name: str, command: Command) -> str:
         return ""  # it takes any
     rows = []
     for option in command.options:
-        value = re.search(rf"--{option}( <[^>]*>)", command.usage)
+        value = re.search(rf"--{option}(?:\|-\w)?( <[^>]*>)", command.usage)
         left = f"--{option}{value[1] if value else ''}"
         rows.append(f"   {left:<24} {text_of(name, option)}")
     return "\n".join(rows)

@@ -3,8 +3,8 @@
 Owns no state; called by every list handler with things of `broker.inspect` and how each becomes a row (`Listed`), or
 with rows. Rows are made last, of what is shown: a page of a hundred costs the same work in a hundred thousand but for
 looking at their names, or at the column that they are sorted by. Errors are RabbitMQ's. A reply without
-`page` is a bare array; with it, an object with one page and the counts that the UI and scripts need. Source:
-rabbit_mgmt_util:reply_list.
+`page` is a bare array, and always where RabbitMQ has no pages; with it, an object with one page and the counts that the
+UI and scripts need. Source: rabbit_mgmt_util:reply_list, reply_list_or_paginate.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ async def reply_list(
     async for piece in pieces(rows, ROWS_PER_TURN):
         visible += [row for row in piece if "vhost" not in row or _may_see(call, row["vhost"])]
     listed = Listed(visible, _itself, _name_of, _rank_by(sort))
-    if "page" in call.request.query:
+    if call.asks_for_page:
         return await _reply_page(call, listed, finish)
     things = await _all(call, listed)
     if finish is None:
@@ -118,7 +118,7 @@ async def reply_listed(
 
     `things` are those that the caller may see.
     """
-    if "page" in call.request.query:
+    if call.asks_for_page:
         return await _reply_page(call, listed, finish)
     things = await _all(call, listed)
     if finish is None:

@@ -94,6 +94,12 @@ class Call:
     host: Node
     caller: Caller
     rates: Rates
+    is_paged: bool = True
+
+    @property
+    def asks_for_page(self) -> bool:
+        """Whether the answer is one page of a list; RabbitMQ does not look at the parameter where it has no pages."""
+        return self.is_paged and "page" in self.request.query
 
     @property
     def node(self) -> RunningNode:
@@ -160,6 +166,20 @@ class Call:
 Handler = Callable[["Call"], Awaitable[web.StreamResponse]]
 
 
+PAGED = frozenset(
+    {
+        "/api/channels",
+        "/api/connections",
+        "/api/connections/username/{user}",
+        "/api/exchanges",
+        "/api/exchanges/{vhost}",
+        "/api/queues",
+        "/api/queues/{vhost}",
+        "/api/vhosts",
+    }
+)
+
+
 class Route(NamedTuple):
     """One row of the API's table; `level` is the least user tag that may call it.
 
@@ -173,6 +193,11 @@ class Route(NamedTuple):
     level: str = "management"
     is_about_process: bool = False
     is_kept: bool = True
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether it is a list that is shown in pages, if that is asked for: RabbitMQ's, and all of our own."""
+        return self.path in PAGED or self.path.startswith("/api/burrowmq/")
 
 
 async def collect(rows: Iterable[T]) -> list[T]:

@@ -64,7 +64,7 @@ def _client(row: Row) -> Iterator[object]:
 
 async def connections(call: Call) -> web.StreamResponse:
     """The list."""
-    if "page" in call.request.query and not call.query("text"):
+    if call.asks_for_page and not call.query("text"):
         shown, row = own_sessions(call), partial(_connection_row, call)
         return await reply_listed(call, by_rows(shown, row, name_of))
     rows = (_connection_row(call, session) for session in own_sessions(call))
@@ -116,7 +116,7 @@ def _each_channel(call: Call) -> Iterator[Channel]:
 
 async def channels(call: Call) -> web.StreamResponse:
     """The list."""
-    if "page" in call.request.query and not call.query("text"):
+    if call.asks_for_page and not call.query("text"):
         shown, row = own_channels(call), partial(_channel_row, call)
         return await reply_listed(call, by_rows(shown, row, name_of))
     rows = (_channel_row(call, each) for each in _each_channel(call))

@@ -113,7 +113,7 @@ def name_of(thing: Session | Channel) -> str:
 
 async def connections(call: Call) -> web.StreamResponse:
     """The list."""
-    if "page" in call.request.query:
+    if call.asks_for_page:
         made = partial(inspect.connection_row, call.node)
         return await _reply_page(call, own_sessions(call), made, _connection)
     rows = _own(call, inspect.connections(call.node, call.vhost_or_all()))
@@ -185,7 +185,7 @@ async def connection_channels(call: Call) -> web.Response:
 
 async def channels(call: Call) -> web.StreamResponse:
     """The list."""
-    if "page" in call.request.query:
+    if call.asks_for_page:
         made = partial(inspect.channel_row, call.node)
         return await _reply_page(call, own_channels(call), made, _channel)
     rows = _own(call, inspect.channels(call.node, call.vhost_or_all()))

@@ -1,6 +1,7 @@
 """/api/feature-flags and /api/deprecated-features.
 
-Owns no state. The flags are those of RabbitMQ 3.13 that describe what this broker does; all are enabled and stay so.
+Owns no state. The flags that are listed are those of RabbitMQ 3.13 that describe what this broker does; all are
+enabled and stay so. The others of 3.13 are about what its nodes tell each other: scripts enable them after an upgrade.
 """
 
 from __future__ import annotations
@@ -18,11 +19,28 @@ FLAGS = {
     "user_limits": "Users may have limits of connections and channels",
     "virtual_host_metadata": "Virtual hosts have a description and tags",
 }
+OF_CLUSTER = {
+    "quorum_queue": "Queues of type quorum",
+    "stream_queue": "Queues of type stream",
+}
+"""Those of what is there with `cluster.urls` only."""
+UNLISTED = frozenset(
+    {
+        "classic_mirrored_queue_version", "detailed_queues_endpoint", "feature_flags_v2", "listener_records_in_ets",
+        "message_containers", "message_containers_deaths_v2", "quorum_queue_non_voters", "restart_streams",
+        "stream_filtering", "stream_sac_coordinator_unblock_group", "stream_single_active_consumer",
+        "stream_update_config_command", "tracking_records_in_ets",
+    }
+)  # fmt: skip
 DEPRECATED = {
     "global_qos": "A channel's shared prefetch",
     "management_metrics_collection": "Statistics in the HTTP API",
     "transient_nonexcl_queues": "Transient queues that are not exclusive",
 }
+
+
+def _listed(call: Call) -> dict[str, str]:
+    return FLAGS | OF_CLUSTER if call.node.has_cluster else FLAGS
 
 
 async def flags(call: Call) -> web.Response:
@@ -37,14 +55,14 @@ async def flags(call: Call) -> web.Response:
                 "stability": "stable",
                 "state": "enabled",
             }
-            for name, text in sorted(FLAGS.items())
+            for name, text in sorted(_listed(call).items())
         ]
     )
 
 
 async def enable(call: Call) -> web.Response:
     """PUT changes nothing: all flags are enabled already."""
-    if call.path("name") not in FLAGS:
+    if call.path("name") not in FLAGS.keys() | OF_CLUSTER.keys() | UNLISTED:
         raise bad_request("unsupported")
     return no_content()
 

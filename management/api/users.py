@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.rules.parameter_rules import user_limits
 from burrowmq.broker.rules.password_rules import WeakPassword
 from burrowmq.broker.rules.tags import NotBoolean, with_tags
 from burrowmq.management import commands
@@ -72,7 +73,7 @@ def _tags(value: Any) -> list[str]:
 
 
 async def put(call: Call) -> web.Response:
-    """PUT: make a user or change password and tags."""
+    """PUT: make a user or change password and tags, and limits that are named; others stay."""
     name = _name(call)
     try:
         body: dict[str, Any] = dict(with_tags(await call.body()))
@@ -83,6 +84,7 @@ async def put(call: Call) -> web.Response:
     password, hashed = body.get("password"), body.get("password_hash")
     if password is not None and hashed is not None:
         raise bad_request("both_password_and_password_hash_are_provided")
+    limits = user_limits(body["limits"]) if "limits" in body else {}
     try:
         is_new = commands.users.put_user(
             call.node,
@@ -96,6 +98,8 @@ async def put(call: Call) -> web.Response:
         # As in RabbitMQ: its API says no more, its commands say why.
         text = str(error) if call.caller.is_trusted else "credential_validation_failed"
         raise bad_request(text) from error
+    if limits:
+        commands.users.add_user_limits(call.node, name, limits)
     return created() if is_new else no_content()
 
 

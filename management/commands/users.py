@@ -159,6 +159,12 @@ def set_user_limits(node: RunningNode, user: str, limits: Any) -> None:
     staged(node)
 
 
+def add_user_limits(node: RunningNode, user: str, limits: dict[str, int]) -> None:
+    """Set limits of a user beside those that there are."""
+    node.auth.add_limits(user, limits)
+    staged(node)
+
+
 def put_permission(node: RunningNode, vhost: str, user: str, patterns: list[str]) -> None:
     """Say what a user may do in a vhost: configure, write, read. Raises: BadPattern."""
     configure, write, read = patterns

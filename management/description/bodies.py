@@ -88,7 +88,8 @@ BODIES: dict[tuple[str, str], Schema] = {
     ("POST", "/api/bindings/{vhost}/e/{source}/{kind}/{destination}"): _body(routing_key=TEXT, arguments=OBJECT),
     ("PUT", "/api/vhosts/{vhost}"): VHOST,
     ("POST", "/api/burrowmq/vhosts/{vhost}"): VHOST,
-    ("PUT", "/api/users/{user}"): _body("tags", password=TEXT, password_hash=TEXT, hashing_algorithm=TEXT, tags=TAGS),
+    ("PUT", "/api/users/{user}"): _body(
+        "tags", password=TEXT, password_hash=TEXT, hashing_algorithm=TEXT, tags=TAGS, limits=OBJECT),
     ("POST", "/api/users/bulk-delete"): _body("users", users={"type": "array", "items": TEXT}),
     ("PUT", "/api/permissions/{vhost}/{user}"): _body(
         "configure", "write", "read", configure=TEXT, write=TEXT, read=TEXT),

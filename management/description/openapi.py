@@ -27,13 +27,13 @@ QUERIES: dict[str, tuple[dict[str, Any], str]] = {
     "page_size": ({**NUMBER, "maximum": 500}, "rows of a page; 100 when it is not given"),
     "name": (TEXT, "only rows whose name has this in it"),
     "use_regex": (FLAG, "`name` is a regular expression"),
-    "pagination": (FLAG, "without `page`: as if page 1 were asked for"),
     "sort": (TEXT, "a column, `a.b` for one inside an object"),
     "sort_reverse": (FLAG, "the greatest first"),
     "columns": (TEXT, "only these, separated by commas; `a.b` reaches into an object"),
     "disable_stats": (FLAG, "what can be told without statistics"),
     "enable_queue_totals": (FLAG, "with `disable_stats`: the numbers of messages all the same"),
 }
+OF_PAGES = frozenset({"page", "page_size", "name", "use_regex"})
 # GETs of one thing, or of a list without the parameters above.
 PLAIN = re.compile(
     r"/api/(overview|whoami|auth.*|cluster-name|extensions|health.*|aliveness-test.*|definitions.*|all-configuration"
@@ -165,7 +165,11 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
 def _query_parameters(route: Route) -> list[dict[str, Any]]:
     found = [("columns", *QUERIES["columns"])] if route.path == "/api/overview" else []
     if is_list(route):
-        found = [(name, schema, text) for name, (schema, text) in QUERIES.items()]
+        found = [
+            (name, schema, text)
+            for name, (schema, text) in QUERIES.items()
+            if route.is_paged or name not in OF_PAGES
+        ]
     if route.method == "DELETE":
         found = [(name, FLAG, "refuse otherwise") for name in CONDITIONS.get(route.path, ())]
     return [

@@ -193,7 +193,7 @@ CHANNELS = (
 )
 # On the aggregated page a channel's counters are the node's: they outlive the channel.
 CHANNEL_TOTALS = {
-    "publish": "messages_received",
+    "publish": "messages_published",
     "confirm": "messages_confirmed",
     "return_unroutable": "messages_unroutable_returned",
     "drop_unroutable": "messages_unroutable_dropped",

@@ -48,7 +48,10 @@ def test_lists_follow_real_queues(own_broker: Callable[..., BrokerProcess]) -> N
     ):
         assert ctl(node, name).returncode == 0, name
     assert ctl(node, "check_port_connectivity").returncode == 0
-    assert "Closed 1 connections" in ctl(node, "close_all_connections", "maintenance").stdout
+    assert (
+        "Closed 1 connections"
+        in ctl(node, "close_all_connections", "--global", "maintenance").stdout
+    )
     with pytest.raises(
         pika.exceptions.ConnectionClosedByBroker, match=r"320, .CONNECTION_FORCED - maintenance"
     ):

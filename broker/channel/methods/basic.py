@@ -233,7 +233,7 @@ def cancel(channel: Channel, method: Any) -> None:
             channel.reply(Basic.CancelOk(consumer_tag=target.tag))
         return
     found = channel.consumers.get(method.consumer_tag)
-    if found is not None and found.queue.owes(found.consumer):
+    if found is not None and found.queue.serve_last(found.consumer):
         channel.is_held = True
         found.queue.after_pump(lambda: channel.resume(lambda: _cancel(channel, method)))
     else:

@@ -191,9 +191,11 @@ def _publish_routed(
     flags: int,
 ) -> None:
     """Publish messages of which everything is known, or keep them for the commit."""
-    for part in parts:
-        part.target.exchange.publish_in += len(part.messages)
-    _count(channel, len(messages))
+    is_later = channel.transaction is not None
+    if not is_later:
+        for part in parts:
+            part.target.exchange.publish_in += len(part.messages)
+        _count(channel, len(messages))
     tracer = channel.vhost.tracer
     if tracer is not None:
         for message, route in zip(messages, routes, strict=True):
@@ -201,7 +203,7 @@ def _publish_routed(
             if message.flags & MAYBE_CC:
                 keys = routing_keys(message, decode(message.raw))
             tracer.published([message], route.queues or (), channel.tapped, keys)
-    if channel.transaction is not None:
+    if is_later:
         _publish_later(channel, messages, routes, parts)
     elif messages:
         enqueue_sheaves(channel, messages, routes, parts, flags)
@@ -276,10 +278,13 @@ def _publish_later(
 ) -> None:
     """Keep messages until the commit. Direct replies go now, as in RabbitMQ: their channel may be gone by then.
 
-    What an exchange keeps for later bindings, too.
+    What an exchange keeps for later bindings, too. They are received, and with tx.commit published.
     """
-    transaction = channel.transaction
+    transaction, totals = channel.transaction, channel.session.metrics
     assert transaction is not None, "the caller has looked"
+    totals.messages_received += len(messages)
+    totals.messages_received_confirm += len(messages)
+    totals.messages_uncommitted += len(messages)
     stored: dict[Route, Route] = {}
     for part in parts:
         queues = part.target.queues or ()

@@ -16,7 +16,7 @@ from burrowmq.broker.channel.transaction import Committing, Transaction
 from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, REFUSED, Ticket
 from burrowmq.broker.queue.port import QueuePort
 from burrowmq.broker.vhost.router import Route
-from burrowmq.protocol.codec import sheaves
+from burrowmq.protocol.codec import Sheaf, sheaves
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.methods import Tx
 
@@ -49,6 +49,7 @@ def commit(channel: Channel, method: Any) -> None:
         run.routes[:] = _as_they_are_now(channel, run.routes)
         flags, messages, routes = run
         parts = sheaves(messages, routes)
+        _count(channel, parts)
         outcome |= enqueue_sheaves(channel, messages, routes, parts, flags, tickets)
     for act, pieces in transaction.settlements:
         act(pieces)
@@ -63,6 +64,15 @@ def commit(channel: Channel, method: Any) -> None:
         _answer_when_durable(channel, transaction, waiting, is_staged=is_staged)
     else:
         channel.reply(Tx.CommitOk())
+
+
+def _count(channel: Channel, parts: list[Sheaf[Route]]) -> None:
+    """What is committed is published; what is rolled back never was."""
+    for part in parts:
+        count = len(part.messages)
+        part.target.exchange.publish_in += count
+        channel.metrics.publish += count
+        channel.session.metrics.messages_uncommitted -= count
 
 
 def _as_they_are_now(channel: Channel, routes: list[Route]) -> list[Route]:

@@ -27,3 +27,12 @@ def test_unknown_options_and_missing_values() -> None:
     assert parse(["cmd", "--nosuch=1", "-z"]).unknown == ["--nosuch=1", "-z"]
     with pytest.raises(CliError):
         parse(["cmd", "--vhost"])
+
+
+def test_letters_of_one_command() -> None:
+    for command in ("delete_queue", "delete-queue"):
+        assert parse(["-p", "v", command, "q", "-e", "-u"]).flags == {"if-empty", "if-unused"}
+    assert parse(["list", "-e"]).flags == {"implicitly-enabled"}
+    assert parse(["delete_queue", "q", "--implicitly-enabled"]).flags == {"implicitly-enabled"}
+    assert parse(["list_queues", "-u"]).unknown == ["-u"]
+    assert parse(["wait", "-P", "7"]).values == {"pid": "7"}

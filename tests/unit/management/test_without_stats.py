@@ -47,6 +47,19 @@ def test_lists(served: Served, path: str, fields: set[str]) -> None:
     assert all(set(row) == fields for row in rows)
 
 
+def test_a_policy_is_named_in_lists_where_one_applies(served: Served) -> None:
+    document = {"pattern": "^orders$", "definition": {"max-length": 5}}
+    assert served.api("PUT", "/api/policies/%2F/p", document).status == 201
+    for path in ("queues", "queues/%2F"):
+        for query in ("disable_stats=true", "disable_stats=true&enable_queue_totals=true"):
+            rows = served.get(f"/api/{path}?{query}")
+            assert {row["name"]: row.get("policy", "none") for row in rows} == {
+                "lazy": "none",
+                "orders": "p",
+            }
+    assert "policy" not in served.get("/api/queues/%2F/orders?disable_stats=true")
+
+
 def test_exchanges_have_no_statistics(served: Served) -> None:
     for path in ("exchanges", "exchanges/%2F"):
         assert not any(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -101,6 +101,32 @@ def test_everything_is_made() -> None:
     assert vhost.policies.operator_policies["o"].definition == {"expires": 5}
     assert len(list(vhost.exchanges["x"].bindings)) == 1
     assert node.vhosts_made == ["/", "v"]
+
+
+def test_names_that_a_server_gives_are_passed_over() -> None:
+    node = BrokerBench()
+    node.vhost.observer = cast("Any", node.observer)
+    known = dict(node.vhost.exchanges)
+    document = {
+        "queues": [
+            {"vhost": "/", "name": "amq.gen-1", "arguments": {"x-max-length": "bad"}},
+            {"vhost": "/", "name": "amq_", "arguments": {}},
+        ],
+        "exchanges": [
+            {"vhost": "/", "name": "amq.x", "type": "direct"},
+            {"vhost": "/", "name": "amq.topic", "type": "direct"},
+        ],
+        "bindings": [{"vhost": "/", "source": "amq.topic", "destination": "amq.gen-1"}],
+    }
+    import_document(node, document)
+    assert list(node.vhost.queues) == ["amq_"]
+    assert node.vhost.exchanges == known
+    assert node.observer.named("definition_skipped") == [
+        ("/", "queue", "amq.gen-1"),
+        ("/", "exchange", "amq.x"),
+    ]
+    with pytest.raises(ImportRefused):
+        import_document(node, {"queues": [{"vhost": "nope", "name": "amq.gen-1"}]})
 
 
 def test_a_description_of_null_is_none() -> None:

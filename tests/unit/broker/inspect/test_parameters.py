@@ -38,6 +38,18 @@ def test_rows(bench: NodeBench) -> None:
     ]
     (parameter,) = inspect.parameters(node, "/", "operator_policy")
     assert parameter["value"]["pattern"] == "^q"
+    (parameter,) = inspect.parameters(node, component="policy")
+    assert parameter == {
+        "value": {
+            "pattern": "^q",
+            "definition": {"max-length": 1},
+            "priority": 2,
+            "apply-to": "all",
+        },
+        "vhost": "/",
+        "component": "policy",
+        "name": "p",
+    }
     assert list(inspect.global_parameters(node)) == [
         {"name": "gp", "value": [1]},
         {"name": "internal_cluster_id", "value": node.parameters.cluster_id},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
+import pytest
+
 from burrowmq.cli.client import NodeClient, Refused
 from tests.support.bench.client import Client
 from tests.support.bench.world import publish
@@ -22,7 +24,9 @@ def test_purge_and_delete(served: Served) -> None:
         == "Deleting queue 'q' on vhost '/' if queue is empty and if queue is unused ...\n"
     )
     assert (output.code, output.err) == (64, "Queue is not empty\n")
+    assert served.ctl("delete_queue", "q", "-e").err == "Queue is not empty\n"
     assert served.ctl("delete_queue", "orders", "--if-unused").err == "Queue is in use\n"
+    assert served.ctl("delete_queue", "orders", "-u").err == "Queue is in use\n"
     output = served.ctl("delete_queue", "q")
     assert output.out.endswith("Queue was successfully deleted with 2 ready messages\n")
     output = served.ctl("delete_queue", "q")
@@ -68,10 +72,9 @@ def test_close_connections(served: Served) -> None:
 
 def test_close_all_connections(served: Served) -> None:
     clients = [*served.bench.clients, served.bench.connect()]
-    # --vhost wins over --global, unlike in RabbitMQ, which closes everything.
-    none = served.ctl("close_all_connections", "-p", "v1", "--global", "x")
-    assert none.out.endswith("Closed 0 connections\n")
-    output = served.ctl("close_all_connections", "bye")
+    none = served.ctl("close_all_connections", "-p", "v1", "x")
+    assert none.out == "Closing all connections in vhost v1, reason: x...\nClosed 0 connections\n"
+    output = served.ctl("close_all_connections", "-p", "v1", "--global", "bye")
     assert output.out.endswith("across all vhosts), reason: bye...\nClosed 2 connections\n")
     assert [closed(each) for each in clients] == [(320, "CONNECTION_FORCED - bye")] * 2
     client = served.bench.connect()
@@ -86,3 +89,17 @@ def test_close_all_connections(served: Served) -> None:
     output = served.ctl("close_all_user_connections", "guest", "y")
     assert output.out == "Closing connections of user guest, reason: y...\n"
     assert closed(client) == (320, "CONNECTION_FORCED - y")
+
+
+@pytest.mark.parametrize("delay", ["0", "1"])
+def test_close_all_connections_is_about_one_virtual_host(served: Served, delay: str) -> None:
+    (here,) = served.bench.clients
+    for words in (("add_vhost", "v1"), ("set_permissions", "-p", "v1", "guest", ".*", ".*", ".*")):
+        assert served.ctl(*words).code == 0
+    elsewhere = served.bench.connect(vhost="v1")
+    output = served.ctl("close_all_connections", "--per-connection-delay", delay, "bye")
+    assert (
+        output.out == "Closing all connections in vhost /, reason: bye...\nClosed 1 connections\n"
+    )
+    assert closed(here) == (320, "CONNECTION_FORCED - bye")
+    assert elsewhere.read() == []

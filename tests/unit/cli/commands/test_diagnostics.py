@@ -42,6 +42,7 @@ def test_feature_flags(served: Served) -> None:
     assert served.ctl("list_feature_flags", "nope").code == 64
     assert served.ctl("enable_feature_flag", "all").out == "Enabling all feature flags ...\n"
     assert served.ctl("enable_feature_flag", "user_limits").code == 0
+    assert served.ctl("enable_feature_flag", "stream_queue").code == 0
     output = served.ctl("enable_feature_flag", "nope")
     assert (output.code, output.err) == (
         64,

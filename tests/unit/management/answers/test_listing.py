@@ -63,6 +63,29 @@ def test_a_page_of_nothing_is_the_first_of_none(served: Served) -> None:
     assert served.api("GET", "/api/queues?page=2&name=nosuch").status == 400
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "bindings",
+        "users",
+        "consumers",
+        "parameters",
+        "vhosts/%2F/connections",
+        "vhosts/%2F/channels",
+    ],
+)
+def test_lists_that_rabbitmq_does_not_page_are_whole(served: Served, path: str) -> None:
+    whole = served.get(f"/api/{path}?columns=name,destination")
+    for page in ("1", "99", "x"):
+        asked = f"page={page}&page_size=1&name=nosuch&columns=name,destination"
+        assert served.get(f"/api/{path}?{asked}") == whole
+
+
+def test_lists_that_rabbitmq_pages(served: Served) -> None:
+    for path in ("queues/%2F", "exchanges/%2F", "vhosts", "channels", "connections/username/guest"):
+        assert served.get(f"/api/{path}?page=1&page_size=1")["page"] == 1
+
+
 def test_a_list_in_its_own_order_may_be_turned_round(served: Served) -> None:
     for path in ("queues", "exchanges", "queues?page=1"):
         separator = "&" if "?" in path else "?"

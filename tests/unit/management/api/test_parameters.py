@@ -48,6 +48,23 @@ def test_parameters_of_the_two_components(served: Served) -> None:
     assert served.api("DELETE", path).status == 404
 
 
+def test_policies_are_a_component_for_who_asks_for_it(served: Served) -> None:
+    document = {"pattern": "^a", "definition": {"max-length": 5}}
+    assert served.api("PUT", "/api/policies/%2F/pa", document).status == 201
+    row = {
+        "value": {**document, "priority": 0, "apply-to": "all"},
+        "vhost": "/",
+        "component": "policy",
+        "name": "pa",
+    }
+    for path in ("policy", "policy/%2F"):
+        assert row in served.get(f"/api/parameters/{path}")
+    assert served.get("/api/parameters/policy/%2F/pa") == row
+    assert served.api("GET", "/api/parameters/policy/%2F/nosuch").status == 404
+    assert row not in served.get("/api/parameters")
+    assert row not in served.get("/api/definitions")["parameters"]
+
+
 def test_refusals(served: Served) -> None:
     answer = served.api("PUT", "/api/parameters/foo/%2F/x", {"value": 1})
     assert answer.body["reason"] == "Validation failed\n\ncomponent foo not found\n"

@@ -205,3 +205,34 @@ def test_what_stands_beside_users_is_none(
         if method != "POST":
             assert answer.headers["allow"] == allowed
     assert path not in [row["name"] for row in served.get("/api/users")]
+
+
+def test_limits_are_set_with_the_user_and_others_stay(served: Served) -> None:
+    def put(**limits: object) -> int:
+        return served.api("PUT", "/api/users/u", {"password": "x", "tags": "", **limits}).status
+
+    def limits() -> dict[str, int]:
+        found: dict[str, int] = served.get("/api/users/u")["limits"]
+        return found
+
+    refused = served.api(
+        "PUT", "/api/users/u", {"password": "x", "tags": "", "limits": {"max-channels": "a"}}
+    )
+    assert (refused.status, refused.body["reason"]) == (
+        400,
+        'max-channels should be a number, actually was <<"a">>',
+    )
+    assert served.api("GET", "/api/users/u").status == 404
+    assert put(limits={"max-connections": 3}) == 201
+    assert served.get("/api/user-limits/u") == [{"user": "u", "value": {"max-connections": 3}}]
+    assert put() == 204
+    assert put(limits={}) == 204
+    assert limits() == {"max-connections": 3}
+    assert put(limits={"max-channels": 5}) == 204
+    assert limits() == {"max-connections": 3, "max-channels": 5}
+    assert put(limits={"foo": 1}) == put(limits=7) == 400
+    document = {
+        "users": [{"name": "u", "password_hash": "", "tags": "", "limits": {"max-channels": 9}}]
+    }
+    assert served.api("POST", "/api/definitions", document).status == 204
+    assert limits() == {"max-connections": 3, "max-channels": 9}

@@ -110,7 +110,9 @@ def test_lists_have_the_parameters_of_lists() -> None:
         return {each["name"] for each in paths[path][verb]["parameters"] if each["in"] == "query"}
 
     assert {"page", "sort", "columns", "disable_stats"} <= queries("/api/queues/{vhost}")
-    assert {"page", "sort"} <= queries("/api/vhosts/{vhost}/permissions")
+    permissions = queries("/api/vhosts/{vhost}/permissions")
+    assert {"sort", "columns"} <= permissions
+    assert not {"page", "page_size", "name"} & permissions
     assert queries("/api/queues/{vhost}/{name}") == set()
     assert queries("/api/queues/{vhost}/{name}", "delete") == {"if-unused", "if-empty"}
     body = paths["/api/policies/{vhost}/{name}"]["put"]["requestBody"]

@@ -20,6 +20,7 @@ from burrowmq.broker.channel.methods.topology import (
     refuse_default_exchange,
 )
 from burrowmq.broker.queue.here import Here
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.rules.auth import Permission, TopicPermission
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.protocol.errors import AccessRefused, AmqpError, NotFound
@@ -153,11 +154,11 @@ def test_a_queue_that_answers_later_holds_its_channel_alone(
     bench.queue("q")
     client = bench.connect(1, 2)
     waiting: list[Callable[[AmqpError | None], None]] = []
-    monkeypatch.setattr(Here, "ask", lambda queue, then: waiting.append(then))
+    monkeypatch.setattr(Queue, "ask", lambda queue, then: waiting.append(then))
     assert client.call(1, method, spec.Queue.Declare(queue="other")) == []
     assert client.call(2, spec.Basic.Qos())[0][1].NAME == "Basic.QosOk"
     error = NotFound("it does not answer") if is_failing else None
-    monkeypatch.setattr(Here, "ask", lambda queue, then: then(error))
+    monkeypatch.setattr(Queue, "ask", lambda queue, then: then(error))
     waiting.pop()(error)
     bench.run()
     found = [each for _, each in client.read()]

@@ -67,6 +67,35 @@ def test_rollback_forgets_publishes_and_keeps_deliveries_outstanding():
     assert queue.unacked_count == 0
 
 
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_publishes_are_counted_with_the_commit_and_never_if_rolled_back(*, is_committed: bool):
+    bench = BrokerBench()
+    client = transactional(bench)
+    channel, totals = client.session.channels[1].metrics, client.session.metrics
+    exchange = bench.vhost.exchanges[""]
+
+    def counted() -> tuple[int, ...]:
+        return (
+            exchange.publish_in,
+            channel.publish,
+            channel.drop_unroutable,
+            totals.messages_published,
+        )
+
+    for key in ("q", "none", "q"):
+        client.send(publish_bytes(1, "", key, b"x"))
+    assert counted() == (0, 0, 0, 0)
+    assert (totals.messages_received, totals.messages_received_confirm) == (3, 3)
+    client.call(1, spec.Tx.Commit() if is_committed else spec.Tx.Rollback())
+    assert counted() == ((3, 3, 1, 3) if is_committed else (0, 0, 0, 0))
+    assert exchange.publish_out == (2 if is_committed else 0)
+    assert bench.vhost.queues["q"].metrics.publish == (2 if is_committed else 0)
+    assert (totals.messages_received, totals.messages_received_confirm) == (3, 3)
+    other = bench.connect(1)
+    other.send(publish_bytes(1, "", "q", b"x"))
+    assert totals.messages_published == (4 if is_committed else 1)
+
+
 def test_acknowledgements_of_nothing_are_not_kept():
     client = transactional(BrokerBench())
     transaction = client.session.channels[1].transaction
