@@ -161,13 +161,18 @@ def _endpoint(route: Route) -> Handler:
                 await done(call.node)
             if _is_logged(route):
                 body = await _told(route, request)
-                host.process.observer.change_made(caller.name, route.method, request.raw_path, body)
+                host.process.observer.change_made(caller.name, route.method, _target(request), body)
         response = await encoded(request, response)
         if ASKED_BY_SCRIPT in request.headers and not route.is_about_process:
             _name_alarms(call, response)
         return response
 
     return endpoint
+
+
+def _target(request: web.Request) -> str:
+    """What was asked for, without a password."""
+    return request.rel_url.raw_path if access.LOGIN in request.query else request.raw_path
 
 
 def _is_form(request: web.Request) -> bool:

@@ -111,12 +111,21 @@ class UnreadableLogin(Exception):
     """An Authorization header that cannot be read: 400 with an empty body."""
 
 
+LOGIN = "auth"
+"""The parameter of a query that is a secret, wherever it stands."""
+BY_LINK = ("/api/definitions", "/api/all-configuration")
+
+
 def basic_credentials(request: web.Request) -> tuple[str, str] | None:
     """User and password of the Authorization header; None when there is none.
+
+    Definitions are downloaded and sent by links and forms, too, which have no such header: there a query may have it.
 
     Raises: UnreadableLogin.
     """
     header = request.headers.get("Authorization")
+    if LOGIN in request.query and request.path.startswith(BY_LINK):
+        header = f"Basic {request.query[LOGIN].replace(' ', '+')}"
     if header is None:
         return None
     scheme, _, token = header.partition(" ")

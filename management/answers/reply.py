@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -144,6 +145,17 @@ class Call:
         if self.path("node") != self.node.name:
             raise not_found()
 
+    def check_node_of(self, body: dict[str, Any]) -> None:
+        """The node on which a body would have something made must be this one. Raises: ApiError 400."""
+        if "node" not in body:
+            return
+        name = text_of(body, "node")
+        if "@" not in name:
+            name += "@" + self.node.name.partition("@")[2]
+        if name != self.node.name:
+            shown = name if PLAIN_ATOM.fullmatch(name) else f"'{name}'"
+            raise bad_request(f"Node {shown} could not be contacted")
+
     async def body(self) -> dict[str, Any]:
         """The JSON object of the body; an empty body is an empty object."""
         raw = await self.request.read()
@@ -166,6 +178,8 @@ class Call:
 Handler = Callable[["Call"], Awaitable[web.StreamResponse]]
 
 
+PLAIN_ATOM = re.compile(r"[a-z][A-Za-z0-9_@]*")
+"""The name of a node that Erlang writes without quotes."""
 PAGED = frozenset(
     {
         "/api/channels",

@@ -93,6 +93,7 @@ async def exchange(call: Call) -> web.Response:
 async def declare(call: Call) -> web.Response:
     """PUT: 201 when it is new, 204 when it was there with the same properties."""
     vhost, name, body = call.vhost(), clean_name(_name(call)), await call.body()
+    call.check_node_of(body)
     arguments = arguments_of(body)
     if not name:
         raise unauthorised("Access refused.")

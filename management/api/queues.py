@@ -201,6 +201,7 @@ async def queue(call: Call) -> web.StreamResponse:
 async def declare(call: Call) -> web.Response:
     """PUT: 201 when it is new, 204 when it was there with the same properties."""
     vhost, name, body = call.target_vhost(), clean_name(call.path("name")), await call.body()
+    call.check_node_of(body)
     arguments = arguments_of(body)
     if not name:
         raise bad_request("a queue needs a name")

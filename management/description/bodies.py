@@ -79,7 +79,7 @@ BODIES: dict[tuple[str, str], Schema] = {
     ),
     ("PUT", "/api/exchanges/{vhost}/{exchange}"): _body(
         type=_one_of("direct", "fanout", "headers", "topic"), durable=FLAG, auto_delete=FLAG, internal=FLAG,
-        arguments=OBJECT,
+        arguments=OBJECT, node=TEXT,
     ),
     ("POST", "/api/exchanges/{vhost}/{exchange}/publish"): _body(
         "properties", "routing_key", "payload", "payload_encoding", properties=PROPERTIES, routing_key=TEXT,

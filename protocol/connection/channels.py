@@ -41,6 +41,7 @@ from burrowmq.protocol.events import (
     MethodReceived,
 )
 
+OPENED_TWICE: Final = "second 'channel.open' seen"
 _OPEN: Final = "open"
 _FAILED: Final = "failed"
 _CLOSING: Final = "closing"
@@ -196,10 +197,17 @@ class ChannelTable:
     def _take_while_closing(
         self, number: int, channel: _Channel, received: Frame, events: list[Event]
     ) -> None:
-        """Drop everything but the frames that end the closing."""
-        if received.type != FRAME_METHOD or channel.state == _LEAVING:
+        """Drop everything but the frames that end the closing.
+
+        Raises: ChannelError for a channel.open, which has to wait for the end.
+        """
+        if received.type != FRAME_METHOD:
             return
         ids = received.payload[:4]
+        if ids == b"\x00\x14\x00\x0a":
+            raise ChannelError(OPENED_TWICE, 20, 10)
+        if channel.state == _LEAVING:
+            return
         if ids == b"\x00\x14\x00\x28":  # channel.close crossing ours: answered, ours still waits
             if channel.state == _FAILED:
                 events.append(ChannelClosed(number, by_client=True))
@@ -234,7 +242,7 @@ class ChannelTable:
             channel.state = _LEAVING
             events.append(ChannelClosed(number, by_client=True))
         elif isinstance(method, methods.Channel.Open):
-            raise ChannelError("second 'channel.open' seen", *method.ids)
+            raise ChannelError(OPENED_TWICE, *method.ids)
         else:
             raise CommandInvalid("unimplemented method", *method.ids)
 

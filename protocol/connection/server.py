@@ -331,7 +331,7 @@ class ServerConnection:
         except FrameError as error:
             # RabbitMQ: what else cannot be decoded on channel 0 crashes the reader, and the text is bare.
             raise InternalError("") from error
-        if isinstance(method, methods.Connection.Close) and self.state in ("opening", "running"):
+        if isinstance(method, methods.Connection.Close) and self.state == "running":
             self._is_deaf = True
             events.append(ConnectionCloseReceived(method.reply_code or 0, method.reply_text))
         elif self.state != "running":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -153,3 +154,17 @@ def test_what_is_no_number_in_json_is_refused(served: Served, value: str) -> Non
         answer = served.api("POST", "/api/definitions", document)
         assert (answer.status, answer.body["reason"]) == (400, "failed_to_parse_json")
     assert "n" not in served.node.vhosts["/"].queues
+
+
+def test_a_link_has_the_login_in_its_query(served: Served) -> None:
+    login = base64.b64encode(b"guest:guest").decode()
+    for path in ("definitions", "definitions/%2F", "all-configuration"):
+        assert served.api("GET", f"/api/{path}?auth={login}", login=None).status == 200
+    assert served.api("GET", f"/api/definitions?auth={login}", login="guest:wrong").status == 200
+    wrong = base64.b64encode(b"guest:wrong").decode()
+    assert served.api("GET", f"/api/definitions?auth={wrong}").status == 401
+    assert served.api("GET", "/api/definitions?auth=zzz", login=None).status == 400
+    assert served.api("GET", f"/api/overview?auth={login}", login=None).status == 401
+    assert served.api("POST", f"/api/definitions?auth={login}", {}, login=None).status == 204
+    (*_, told) = served.bench.observer.named("change_made")
+    assert told[2] == "/api/definitions"

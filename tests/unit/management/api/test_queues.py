@@ -78,7 +78,7 @@ def test_declare_delete_purge(served: Served) -> None:
         "durable": "true",
         "auto_delete": "false",
         "arguments": {"x-max-length": 10},
-        "node": "ignored",
+        "node": "rabbit@test",
     }
     assert served.api("PUT", path, body).status == 201
     assert served.api("PUT", path, body).status == 204
@@ -285,3 +285,23 @@ def test_what_is_declared_without_a_word_of_durability_is_transient(
     """As in RabbitMQ: what a body does not say has the default of the AMQP method."""
     served.api("PUT", f"/api/{path}/%2F/n", body)
     assert served.get(f"/api/{path}/%2F/n")["durable"] is False
+
+
+@pytest.mark.parametrize(("path", "body"), [("queues", {}), ("exchanges", {"type": "direct"})])
+def test_a_node_that_is_not_there_makes_nothing(
+    served: Served, path: str, body: dict[str, str]
+) -> None:
+    path = f"/api/{path}/%2F/new"
+    for node, shown in (
+        ("nosuch@host", "nosuch@host"),
+        ("nosuch", "nosuch@test"),
+        ("Rab-bit@host.x", "'Rab-bit@host.x'"),
+        ("", "'@test'"),
+    ):
+        refused = served.api("PUT", path, {**body, "node": node})
+        assert (refused.status, refused.body["error"]) == (400, "bad_request")
+        assert refused.body["reason"] == f"Node {shown} could not be contacted"
+    assert served.api("PUT", path, {**body, "node": None}).status == 400
+    assert served.api("GET", path).status == 404
+    assert served.api("PUT", path, {**body, "node": "rabbit"}).status == 201
+    assert served.api("PUT", path, {**body, "node": "rabbit@test"}).status == 204

@@ -61,6 +61,28 @@ def test_open_twice() -> None:
     assert (error.reply_code, error.text) == (504, "second 'channel.open' seen")
 
 
+def test_open_while_it_is_closing() -> None:
+    """RabbitMQ: whoever does not wait for the answer opens it twice, whichever side closes."""
+    for octets in (method(1, OPEN), method(1, DECLARE) + method(1, OPEN)):
+        connection = running(1)
+        connection.close_channel(1, errors.NotFound("x"))
+        (error,) = connection.receive_data(octets)
+        assert isinstance(error, errors.ChannelError)
+        assert (error.text, error.class_id, error.method_id) == (
+            "second 'channel.open' seen",
+            20,
+            10,
+        )
+    connection = running(1)
+    left, error = connection.receive_data(method(1, CLOSE) + method(1, OPEN))
+    assert left == ChannelClosed(1, by_client=True)
+    assert (error.reply_code, error.text) == (504, "second 'channel.open' seen")
+    connection = running(1)
+    connection.close_channel(1, errors.NotFound("x"))
+    octets = method(1, CLOSE_OK) + method(1, OPEN)
+    assert connection.receive_data(octets) == [ChannelClosed(1, by_client=False), ChannelOpened(1)]
+
+
 def test_the_count_of_channels_is_limited_not_the_number() -> None:
     error = failure(method(3, OPEN), 65535, 2, channel_max=2)
     assert isinstance(error, errors.NotAllowed)

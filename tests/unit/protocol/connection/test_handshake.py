@@ -248,14 +248,13 @@ def test_heartbeats_are_taken_at_any_time() -> None:
     assert connection.state == "opening"
 
 
-def test_a_close_while_opening() -> None:
+def test_a_close_before_the_connection_is_open() -> None:
     connection = tuned()
     connection.receive_data(tune_ok())
-    close = method(0, commands.Connection.Close(200, "bye", 0, 0))
-    (event,) = connection.receive_data(close)
-    assert type(event).__name__ == "ConnectionCloseReceived"
-    connection.connection_close_ok()
-    assert [value.name for value in sent(connection)] == ["Connection.CloseOk"]
+    (error,) = connection.receive_data(method(0, commands.Connection.Close(200, "bye", 0, 0)))
+    assert isinstance(error, ChannelError)
+    assert error.text == "unexpected method in connection state opening"
+    assert (error.class_id, error.method_id) == (10, 50)
 
 
 def test_what_is_sent_while_an_answer_is_owed_is_limited() -> None:
