@@ -27,8 +27,8 @@ var maxElectionTimeout time.Duration
 var hbInterval time.Duration
 
 func main() {
-	minElectionTimeout, maxElectionTimeout = 800*time.Millisecond, 1600*time.Millisecond
-	hbInterval = 200 * time.Millisecond
+	minElectionTimeout, maxElectionTimeout = 1000*time.Millisecond, 1600*time.Millisecond
+	hbInterval = 400 * time.Millisecond
 	flags := flag.NewFlagSet("natsd", flag.ExitOnError)
 	options, err := server.ConfigureOptions(flags, os.Args[1:], server.PrintServerAndExit, flags.PrintDefaults, server.PrintTLSHelpAndDie)
 	check(err)
