@@ -100,8 +100,10 @@ def writes_of(servers: list[NatsServer], process: BrokerProcess) -> float:
 
 @pytest.mark.timeout(400)
 def test_the_block_of_a_stream_is_not_written_message_by_message(
-    nodes: Nodes, nats_server: Path, tmp_path: Path
+    nodes: Nodes, natsd: Path, nats_server: Path, tmp_path: Path
 ) -> None:
+    if nats_server.samefile(natsd):
+        pytest.skip("BURROWMQ_NATS_SERVER names natsd: nothing to compare it with")
     process = nodes.start()
     declare(nodes.channel(process), "q")
     mine = writes_of(nodes.cluster.servers, process)

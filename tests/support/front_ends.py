@@ -87,8 +87,14 @@ def publish(channel: BlockingChannel, name: str, count: int, first: int = 0) -> 
         channel.basic_publish("", name, b"%d" % number, PERSISTENT)
 
 
+UNASKED_MAX = 2_000
+"""A consumer of a quorum queue that names no prefetch count gets so many at once."""
+
+
 def take(channel: BlockingChannel, name: str, count: int) -> list[tuple[Any, Any, bytes]]:
     """So many deliveries, unacknowledged."""
+    if count > UNASKED_MAX:
+        channel.basic_qos(prefetch_count=count)
     found: list[tuple[Any, Any, bytes]] = []
     for method, properties, body in channel.consume(name, inactivity_timeout=patient(30)):
         assert method is not None, f"{len(found)} of {count} have come"
