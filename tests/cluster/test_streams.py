@@ -270,9 +270,8 @@ def test_a_front_end_that_is_killed_leaves_the_stream_to_the_others_and_to_its_n
 @pytest.mark.timeout(180)
 def test_the_client_of_the_spark_source_reads_it_as_rabbitmqs(nodes: Nodes) -> None:
     node = nodes.start()
-    channel = nodes.channel(node)
-    declare(channel, "s", **STREAM)
-    declare(channel, "q")
+    declare(nodes.channel(node), "s", **STREAM)
+    declare(nodes.channel(node), "q")
     channel = nodes.channel(node)
     channel.confirm_delivery()
     with connect(node.url) as connection:
